@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a thread waited for: from where it was in its code, from the system call that it was in, and
- * from its state.
+ * Decides what a thread waited for: from where it was in its code, from its system call, and from
+ * its state.
  */
 #include "timeline/model/timeline.h"
 
@@ -11,7 +11,7 @@
 #include "base/banned.h"
 #include "base/file.h"
 
-/* System calls of x86-64 that wait, by what for. */
+/* System calls of x86-64 that wait, and what for. */
 static const struct {
 	uint16_t number;
 	const char *what;
@@ -44,7 +44,7 @@ static const char *of_syscall(const struct timeline *t, uint32_t number)
 	return "waiting: system call";
 }
 
-/* In CUDA's libraries, which wait for a GPU in different ways. */
+/* Libraries of CUDA, which wait for a GPU in different ways. */
 static bool in_cuda(const struct timeline *t, const struct tl_sampled_stack *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++) {

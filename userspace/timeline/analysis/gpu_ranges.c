@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
-/* Of each op the innermost annotation around it, itself included, or TL_NONE. Parents come first.
- * The caller frees. */
+/* Finds, for each op, the innermost annotation around it, itself included, or TL_NONE. Parents come
+ * first. The caller frees. */
 static uint32_t *annotations_of(const struct timeline *t)
 {
 	uint32_t *of = malloc((t->ops.nr + 1) * sizeof(*of));
@@ -76,7 +76,7 @@ int gpu_ranges__find(const struct timeline *t, bool shown, struct gpu_ranges *re
 			.end_ns = shown ? g->shown_end_ns : g->end_ns,
 		};
 
-		/* What overlaps is drawn on other rows. */
+		/* Overlapping work is drawn on other rows. */
 		if (range.op != TL_NONE && tl_gpu_is_work(g) && !(shown && g->lane))
 			err = add(ret_ranges, &of, &range);
 	}

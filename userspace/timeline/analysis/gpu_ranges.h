@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Annotations on GPUs: of each one, on each stream, from the first work that was launched in it to
- * the end of the last, as Kineto makes its gpu_user_annotation. Work counts for the innermost one
- * that is around its launch.
+ * Annotations on GPUs, as Kineto's gpu_user_annotation: for each annotation and stream, from the
+ * begin of the first work that was launched in it to the end of the last. Work counts for the
+ * innermost annotation around its launch.
  */
 #ifndef GP_TIMELINE_ANALYSIS_GPU_RANGES_H
 #define GP_TIMELINE_ANALYSIS_GPU_RANGES_H
@@ -17,11 +17,11 @@ struct gpu_range {
 };
 
 struct gpu_ranges {
-	VEC(struct gpu_range) items; /* in order of their first work's */
+	VEC(struct gpu_range) items; /* ordered by their first work */
 };
 
-/* `shown`: by shown_start_ns and shown_end_ns, of work alone that is drawn on the stream's own row.
- * 0 or -ENOMEM; the owner calls gpu_ranges__done() either way. */
+/* Finds the ranges. `shown`: uses shown_start_ns and shown_end_ns, and only work that is drawn on
+ * the stream's own row. 0 or -ENOMEM; the owner calls gpu_ranges__done() either way. */
 int gpu_ranges__find(const struct timeline *t, bool shown, struct gpu_ranges *ret_ranges);
 void gpu_ranges__done(struct gpu_ranges *r);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * NVIDIA's published rules for devices from compute capability 5 on: registers are given to warps
- * in units of 256 and lie in four parts of the multiprocessor, shared memory in units of 128 or 256
- * bytes. A unit test compares it with NVIDIA's own calculator where its header is.
+ * Applies NVIDIA's published rules for compute capability 5 and later. Registers are given to warps
+ * in units of 256, from four parts of the multiprocessor; shared memory comes in units of 128 or
+ * 256 bytes. A unit test compares the results with NVIDIA's own calculator where its header is
+ * installed.
  */
 #include "timeline/analysis/occupancy.h"
 
@@ -19,7 +20,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
-/* The driver does not tell it before CUDA 11.0. */
+/* Drivers before CUDA 11.0 do not report it. */
 static uint32_t blocks_limit(const struct gp_ev_device *d)
 {
 	return d->blocks_per_sm ? d->blocks_per_sm : 32;

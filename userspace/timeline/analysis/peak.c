@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Products and sums that an SM ends in a cycle: of 32 bits by the table "Throughput of Native
- * Arithmetic Instructions" of NVIDIA's programming guide, of matrices by the architectures'
- * whitepapers. What is not there, or differs between GPUs of one compute capability, is not known.
+ * Multiply-adds that an SM completes per cycle. For 32 bits from the table "Throughput of Native
+ * Arithmetic Instructions" of NVIDIA's programming guide, for matrices from the architectures'
+ * whitepapers. A value that is not published, or differs between GPUs of one compute capability, is
+ * not known.
  */
 #include "timeline/analysis/peak.h"
 
@@ -16,7 +17,7 @@
 static const struct {
 	uint32_t major, minor;
 	uint32_t single;   /* fused multiply-adds */
-	uint32_t matrix16; /* likewise, 0: not known */
+	uint32_t matrix16; /* likewise, of matrices; 0: not known */
 } units[] = {
 	{6, 0, 64, 0},	 {6, 1, 128, 0},    {7, 0, 64, 512}, /* P100; GP10x; V100 */
 	{7, 5, 64, 0},	 {8, 0, 64, 1024},  {8, 6, 128, 0},  /* TU10x; A100; GA10x */
@@ -35,7 +36,7 @@ struct peak peak_of(const struct gp_ev_device *d)
 	return (struct peak){0};
 }
 
-/* Of one that several processes use nothing says whether it is one GPU or one of each machine. */
+/* Whether a device that several processes use is one GPU, or one of each machine, is not known. */
 static struct peak peak_of_all(const struct tl_gpus *gpu)
 {
 	struct peak sum = {0};
@@ -64,7 +65,8 @@ int gpu_flops_find(const struct timeline *t, struct gpu_flops *ret_flops)
 
 	if (!is_around)
 		return -ENOMEM;
-	/* Children stand after their parents; each product is the innermost op's that is known. */
+	/* Children come after their parents. Each product counts at the innermost op that is
+	 * known. */
 	for (size_t i = t->ops.nr; i-- > 0;) {
 		const struct tl_op_sums *sums = timeline__op_sums(t, i);
 		uint32_t parent = t->ops.items[i].parent;

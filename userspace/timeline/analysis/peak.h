@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What GPUs could do at most, and what they did of it.
+ * The peak performance of GPUs, and how much of it was used.
  */
 #ifndef GP_TIMELINE_ANALYSIS_PEAK_H
 #define GP_TIMELINE_ANALYSIS_PEAK_H
@@ -11,16 +11,16 @@
 /* Floating-point operations a second, 0: not known. */
 struct peak {
 	double single;	 /* in 32 bits, without matrix units */
-	double matrix16; /* of dense matrices in 16 bits, by matrix units */
+	double matrix16; /* of dense matrices in 16 bits, on matrix units */
 };
 
-/* Of one GPU at its highest clock, by NVIDIA's documents. */
+/* Finds the peak of one GPU at its highest clock, from NVIDIA's documents. */
 struct peak peak_of(const struct gp_ev_device *device);
 
 struct gpu_flops {
 	uint64_t flops;	  /* of the ops that had work on GPUs, as tl_op.all_flops counts */
 	double per_s;	  /* over the whole capture, 0: it took no time */
-	struct peak peak; /* of all GPUs in use together; none if one is not known */
+	struct peak peak; /* of all GPUs in use together; 0 if one is not known */
 };
 
 /* 0 or -ENOMEM. */

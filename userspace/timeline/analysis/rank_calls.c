@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of collectives. Of NCCL only kernels count: its calls return before the work has begun.
- * Other backends do the work on threads of their own, within a range that they name after
- * themselves; operators c10d::... only put it into a queue, and count where nothing else tells.
+ * Finds calls of collectives. With NCCL only kernels count: its calls return before the work
+ * begins. Other backends work on threads of their own, within a range that they name after
+ * themselves. Operators c10d::... only queue the work, and count where nothing else shows it.
  */
 #include "timeline/analysis/rank_calls.h"
 
@@ -17,7 +17,7 @@
 #include "timeline/model/sort.h"
 
 static const struct kind {
-	const char *begin; /* of a name, in any case */
+	const char *begin; /* prefix of a name, in upper or lower case */
 	const char *kind;
 	bool joins_all, is_peer;
 } kinds[] = {
@@ -52,7 +52,7 @@ static const struct kind *kind_of(const char *name)
 	return &other;
 }
 
-/* What follows the prefix; NULL if the name does not begin so. */
+/* Returns what follows the prefix; NULL if the name does not have it. */
 static const char *behind(const char *name, const char *prefix)
 {
 	size_t nr = strlen(prefix);
@@ -125,7 +125,7 @@ static int add_call(struct finding *f, const struct kind *kind, struct rank_call
 
 /* ---- NCCL ---- */
 
-/* The call of NCCL that launched the kernel, or TL_NONE. */
+/* Finds the call of NCCL that launched the kernel, or TL_NONE. */
 static uint32_t collective_of(const struct timeline *t, const struct tl_gpu *kernel)
 {
 	uint32_t api = kernel->api;
@@ -135,10 +135,11 @@ static uint32_t collective_of(const struct timeline *t, const struct tl_gpu *ker
 	return api;
 }
 
-/* One collective may be several kernels. */
+/* A collective may take several kernels. */
 static int add_kernel(struct finding *f, const struct tl_gpu *kernel)
 {
-	/* Without its call, a stream stands for the communicator: PyTorch gives each its own. */
+	/* If the call is not known, the stream stands for the communicator: PyTorch gives each
+	 * communicator its own. */
 	struct rank_call call = {.start_ns = kernel->start_ns,
 				 .end_ns = kernel->end_ns,
 				 .channel = 1ULL << 63 | (uint64_t)kernel->device << 32 |
@@ -163,7 +164,7 @@ static int add_kernel(struct finding *f, const struct tl_gpu *kernel)
 		call.channel = c->communicator ? c->communicator : call.channel;
 		call.elements = c->count;
 		call.thread = a->thread;
-		/* A call that ends a group has launched what others asked for. */
+		/* A call that ends a group launches what other calls asked for. */
 		if (behind(a->name, "nccl") && kind_of(a->name + 4) != &other)
 			kind = kind_of(a->name + 4);
 		else
@@ -189,7 +190,7 @@ static int add_kernels(struct finding *f)
 	return err;
 }
 
-/* Calls of NCCL without a kernel; those that begin and end groups are none. */
+/* Counts calls of NCCL without a kernel; calls that begin or end groups have none. */
 static void count_untimed_calls(struct finding *f)
 {
 	const struct tl_gpus *gpu = &f->t->gpu;
@@ -229,7 +230,7 @@ static int add_ranges(struct finding *f)
 	return err;
 }
 
-/* Where no range and no kernel tells. */
+/* Falls back to operators where neither ranges nor kernels exist. */
 static void count_untimed_ops(struct finding *f)
 {
 	for (size_t i = 0; i < f->t->ops.nr; i++) {
@@ -252,7 +253,7 @@ struct rank_row *rank_calls_row(const struct ranks *ranks, uint32_t process)
 	return NULL;
 }
 
-/* By process, channel, start. */
+/* Sorts by process, channel, start. */
 static int sort_calls(struct ranks *ranks)
 {
 	size_t nr = ranks->calls.nr;

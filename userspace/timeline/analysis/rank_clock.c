@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * How far the clocks of two groups of ranks are apart, by the collectives that they have together:
- * of one that joins all ranks nobody's part ends before everybody's has begun.
+ * Finds how far the clocks of two groups of ranks are apart, from the collectives that they share:
+ * in one that joins all ranks, no rank's part ends before every rank's part has begun.
  */
 #include "timeline/analysis/rank_calls.h"
 
@@ -15,7 +15,7 @@
 struct bounds {
 	int64_t low_ns, high_ns;
 	uint64_t nr, next_ns;
-	VEC(int64_t) ends; /* differences of the ends of what is one collective */
+	VEC(int64_t) ends; /* between the ends of matching calls */
 };
 
 static void bounds__done(struct bounds *b)
@@ -47,8 +47,8 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Parts of a collective end at about the same time: their middle is the likeliest, as far as it can
- * be. */
+/* Parts of a collective end at about the same time, so the median difference is the likeliest
+ * within the bounds. */
 static int conclude(struct bounds *b, struct rank_clock *ret_clock)
 {
 	int64_t shift, below, above;
@@ -67,7 +67,7 @@ static int conclude(struct bounds *b, struct rank_clock *ret_clock)
 	return 0;
 }
 
-/* The call channel by channel; NULL at the end. */
+/* Moves to the next channel; returns its first call, NULL at the end. */
 static const struct rank_call *next_channel(const struct ranks *r, struct rank_channel *channel)
 {
 	uint32_t at = channel->first + channel->nr, nr = 1;

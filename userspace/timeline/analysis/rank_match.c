@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Two ranks begin to be recorded at different points of the same sequence of collectives, so call n
- * of one is call n + offset of the other. Candidates for the offset are where calls meet in time;
- * each is tried on all calls. Their number, and so the work, is bounded whatever a recording holds.
+ * Matches the calls of two ranks. Their recordings begin at different points of one sequence of
+ * collectives, so call n of one is call n + offset of the other. Candidates for the offset are
+ * calls that meet in time; each is tried on all calls. Their number, and so the work, is bounded
+ * whatever a recording holds.
  */
 #include "timeline/analysis/rank_calls.h"
 
@@ -13,8 +14,8 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
-#define SAMPLES_NR	24 /* calls whose partners are looked for */
-#define PARTNERS_NR	12 /* of each, in each direction */
+#define SAMPLES_NR	24 /* calls for which partners are searched */
+#define PARTNERS_NR	12 /* candidates per call, in each direction */
 #define PARTNERS_FAR_NR 256
 #define CANDIDATES_NR	1024
 
@@ -80,7 +81,7 @@ static void add_candidate(struct candidates *c, int64_t offset)
 		c->offsets[c->nr++] = offset;
 }
 
-/* The first of b's calls that begins after this time. */
+/* Finds the first of b's calls that begins after this time. */
 static int64_t first_after(const struct rank_call *calls, const struct rank_channel *b,
 			   uint64_t time_ns)
 {
@@ -97,7 +98,7 @@ static int64_t first_after(const struct rank_call *calls, const struct rank_chan
 	return low;
 }
 
-/* Those of b's calls that are nearest to a's call n, both ways. */
+/* Adds those of b's calls, before and after, that are nearest to a's call n. */
 static void find_partners(const struct rank_call *calls, const struct rank_channel *a,
 			  const struct rank_channel *b, int64_t n, int64_t within_ns,
 			  struct candidates *c)

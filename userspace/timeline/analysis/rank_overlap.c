@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What ran while a rank communicated: two unions of spans for each process, and what they share.
+ * Finds what ran while a rank communicated: builds two unions of spans for each process, and
+ * measures what they share.
  */
 #include "timeline/analysis/rank_calls.h"
 
@@ -27,7 +28,7 @@ static void spans__done(struct spans *s)
 	vec_done(&s->items);
 }
 
-/* By process and start; those of a process that touch become one. */
+/* Sorts by process and start, and joins spans of a process that touch. */
 static int spans__unite(struct spans *s)
 {
 	size_t nr = s->items.nr, kept = 0;
@@ -65,8 +66,8 @@ static int add_span(struct spans *s, uint64_t start_ns, uint64_t end_ns, uint32_
 	return vec_push(&s->items, ((struct rank_span){start_ns, end_ns, process}));
 }
 
-/* Operators that no other one called. Annotations and autograd nodes are no work of their own, and
- * what puts a collective into its queue is none either. */
+/* Adds top-level operators. Annotations and autograd nodes do no work of their own, nor does an
+ * operator that queues a collective. */
 static int add_ops(const struct timeline *t, const bool *by_gpu, struct spans *s)
 {
 	CLEANUP(cleanup_free) bool *covered = calloc(t->ops.nr + 1, sizeof(*covered));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ranks beside each other. A group is one channel of each of its ranks, found by which channels fit
- * (rank_match.c); its collectives are then compared one by one. What one rank alone has lost or
- * what lies at the ends of the capture finds no partner in every rank, and is counted.
+ * Compares ranks. A group is one channel of each of its ranks, found by which channels match
+ * (rank_match.c); its collectives are then compared one by one. A call that a rank lost, or that
+ * lies at an end of the capture, finds no partner in every rank, and is counted.
  */
 #include "timeline/analysis/rank_calls.h"
 
@@ -15,17 +15,17 @@
 #include "base/cleanup.h"
 #include "timeline/model/sort.h"
 
-/* Groups are made of these; what else a recording claims to have stays without partners. */
+/* The most ranks in groups; calls of further ranks stay without partners. */
 #define CHANNELS_MAX 4096
 
-/* So many calls may be lost in a row. */
+/* The most calls that may be lost in a row. */
 #define LOST_MAX 4
 
 struct matching {
 	const struct timeline *t;
 	struct ranks *ranks;
 	VEC(struct rank_channel) channels;
-	VEC(struct rank_channel) group; /* the one at hand, one of each process */
+	VEC(struct rank_channel) group; /* the current group: one channel per process */
 };
 
 static void matching__done(struct matching *m)
@@ -82,8 +82,8 @@ static bool communicates(const struct rank_row *row)
 	return row->calls_nr || row->peer_nr || row->untimed_nr;
 }
 
-/* What a rank starts (DataLoader workers) inherits its number: of processes with one number those
- * that communicate are meant. */
+/* Processes that a rank starts (DataLoader workers) inherit its number: of processes with one
+ * number, keeps those that communicate. */
 static void drop_helpers(struct ranks *ranks)
 {
 	struct rank_row *rows = ranks->rows.items;
@@ -123,7 +123,7 @@ static int find_channels(struct matching *m)
 	return 0;
 }
 
-/* Of each other process the channel that fits best. */
+/* Picks the best matching channel of each other process. */
 static int find_group(struct matching *m, struct rank_channel *first)
 {
 	m->group.nr = 0;
@@ -156,7 +156,7 @@ static int find_group(struct matching *m, struct rank_channel *first)
 	return 0;
 }
 
-/* Whether they can be one collective, by their times too. */
+/* Whether two calls can be one collective, also by time. */
 static bool meet(const struct matching *m, const struct rank_call *a, const struct rank_call *b)
 {
 	uint64_t error_ns = m->ranks->clock_error_ns;
@@ -165,8 +165,8 @@ static bool meet(const struct matching *m, const struct rank_call *a, const stru
 							    b->start_ns <= a->end_ns + error_ns));
 }
 
-/* The call of a group's channel that can be the first channel's call n, or NULL. Where one was lost
- * the others go on with their neighbours, as far as time tells which those are. */
+/* Finds the call of a group's channel that can be the first channel's call n, or NULL. Where a call
+ * was lost, the others match their neighbours, as far as time tells. */
 static struct rank_call *member(const struct matching *m, struct rank_channel *c, int64_t n)
 {
 	struct rank_call *calls = m->ranks->calls.items;
@@ -184,7 +184,7 @@ static struct rank_call *member(const struct matching *m, struct rank_channel *c
 	return NULL;
 }
 
-/* Who came when, of the calls that are the last `nr` in ranks->members. */
+/* Finds the arrivals of the last `nr` calls in ranks->members. */
 struct arrivals {
 	uint64_t first_ns, last_ns, before_last_ns, end_ns;
 	uint32_t last;
@@ -210,7 +210,7 @@ static struct arrivals arrivals_of(const struct ranks *ranks, uint32_t first, ui
 	return a;
 }
 
-/* Its members are the last in ranks->members. */
+/* Adds a collective. Its members are the last ones in ranks->members. */
 static int add_collective(struct matching *m, uint32_t first)
 {
 	struct ranks *ranks = m->ranks;
@@ -219,7 +219,7 @@ static int add_collective(struct matching *m, uint32_t first)
 	struct arrivals a = arrivals_of(ranks, first, one.nr);
 	const struct rank_call *call = &ranks->calls.items[a.last];
 
-	/* By other times than such a collective can have, it is none. */
+	/* Calls whose times such a collective cannot have are none. */
 	if (call->joins_all && a.last_ns > a.end_ns + ranks->clock_error_ns) {
 		ranks->members.nr = first;
 		return 0;
@@ -277,7 +277,7 @@ static int match(struct matching *m)
 	return err;
 }
 
-/* By the start of their first member; what refers to them follows. */
+/* Sorts by the start of the first member, and adapts references. */
 static int sort_collectives(struct ranks *ranks)
 {
 	size_t nr = ranks->collectives.nr;
@@ -346,7 +346,7 @@ static const struct tl_step_series *first_series(const struct timeline *t,
 	return NULL;
 }
 
-/* When the collective began in this process; 0: that has no part in it. */
+/* When the collective began in this process; 0: the process has no part in it. */
 static uint64_t start_in(const struct ranks *ranks, const struct rank_collective *one,
 			 uint32_t process)
 {
@@ -359,7 +359,7 @@ static uint64_t start_in(const struct ranks *ranks, const struct rank_collective
 	return 0;
 }
 
-/* The collectives by when they began in this process. */
+/* Sorts the collectives by their begin in this process. */
 static int order_by_start(const struct ranks *ranks, uint32_t process, struct sort_item **ret_items)
 {
 	struct sort_item *items = malloc((ranks->collectives.nr + 1) * sizeof(*items));
@@ -384,7 +384,7 @@ static void close_step(struct ranks *ranks, struct rank_step *step, uint64_t *be
 	}
 }
 
-/* `behind` has a place for each row. */
+/* `behind` has an element for each row. */
 static void add_to_step(struct ranks *ranks, const struct rank_collective *one,
 			struct rank_step *step, uint64_t *behind)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adding samples up. What the samples of one row stand for is estimated from how much of all they
- * are, so its standard error is a binomial one, of samples that need not weigh the same, with one
- * sample more on either side: where no sample was seen otherwise, there is still an error. Samples
- * of one wait are no independent ones: the error of waits comes from when each was noticed to begin
- * and to end.
+ * Adds samples up. The share of a row is estimated from its share of all samples, so its standard
+ * error is binomial, for samples of different weights. One more sample is assumed on either side,
+ * so that the error is not zero where all samples agree. Samples of one wait are not independent:
+ * the error of waits comes from when each was noticed to begin and to end.
  */
 #include "timeline/analysis/sample_table.h"
 
@@ -31,7 +30,7 @@ struct summing {
 	struct sample_table *table;
 	struct hash row_of; /* interned name -> row */
 	struct buf text;
-	uint64_t turn; /* the sample at hand, from 1 */
+	uint64_t turn; /* the current sample, from 1 */
 };
 
 static void summing__done(struct summing *s)
@@ -97,7 +96,7 @@ static int add(struct summing *m, const struct tl_sample *s, const char *text, b
 
 /* ---- what a sample is in ---- */
 
-/* Of a sample that shows nothing of what is asked for. */
+/* Names the row of samples that show nothing of the requested kind. */
 static const char *without(const struct tl_sampled_stack *stack, const char *none)
 {
 	return stack->nr && !tl_stack_is_cut(stack->flags) ? none : NOT_KNOWN;
@@ -147,7 +146,7 @@ static int add_frame(struct summing *m, const struct tl_sample *s, uint32_t id, 
 	return add(m, s, m->text.bytes, self);
 }
 
-/* Frames of Python alone, or all of them. */
+/* Frames of Python only, or all. */
 static int add_frames(struct summing *m, const struct tl_sample *s,
 		      const struct tl_sampled_stack *stack, bool python)
 {
@@ -190,7 +189,7 @@ static int add_process(struct summing *m, const struct tl_sample *s)
 	return buf__error(&m->text) ? -ENOMEM : add(m, s, m->text.bytes, true);
 }
 
-/* Named by the operator that it is in; told apart by its frames. */
+/* Finds the row of a stack: named by its operator, told apart by its frames. */
 static int add_stack(struct summing *m, const struct tl_sample *s,
 		     const struct tl_sampled_stack *stack)
 {
@@ -238,7 +237,7 @@ static int add_sample(struct summing *m, const struct tl_sample *s)
 
 /* ---- errors and order ---- */
 
-/* Each sample of the row says that it is one of its kind, and each other one that it is not. */
+/* Each sample of the row counts for the row, each other sample against it. */
 static void set_error(struct sample_sum *sum, const struct sample_sum *all)
 {
 	double nr = (double)all->nr, mean = (double)all->ns / (nr ? nr : 1);
@@ -262,7 +261,7 @@ static void set_errors(struct sample_table *table)
 	table->all.error_ns = (uint64_t)sqrt(table->all.squares);
 }
 
-/* A row of stacks is named by their operator alone. */
+/* Rows of stacks are named by the operator alone. */
 static int set_names(struct sample_table *table)
 {
 	for (size_t i = 0; i < table->rows.nr; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The table as a whole: which rows are wanted, their order, and what is said of all of them.
+ * Builds the whole table: selects rows, sorts them, and sums up.
  */
 #include "timeline/analysis/table.h"
 
@@ -58,14 +58,15 @@ static void sum_up(struct table *table)
 	}
 }
 
-/* With what is below 0 after compensation: the total is the same however the rows are grouped. */
+/* Includes values that compensation made negative, so that the total does not depend on how rows
+ * are grouped. */
 static void sum_up_cpu(struct table *table)
 {
 	for (size_t i = 0; i < table->rows.nr; i++)
 		table->self_cpu_total_ns += table->rows.items[i].self_cpu_ns;
 }
 
-/* Rows that callbacks are held to have taken more of than there was, took nothing. */
+/* Rows from which compensation took more than there was get 0. */
 static void end_compensation(struct table *table)
 {
 	compensation__done(&table->compensation);

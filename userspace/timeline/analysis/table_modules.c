@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ops added up by the nn.Module that called them. A module's own numbers are those of the ops right
- * in its calls, its totals those of all ops in them. What computes the gradient of a forward op
- * counts for that op's module, in a row of its own.
+ * Sums ops by the nn.Module that called them. A module's own numbers are those of the ops directly
+ * in its calls, its totals those of all ops in them. An op that computes the gradient of a forward
+ * op counts for that op's module, in a row of its own.
  */
 #include "timeline/analysis/table_rows.h"
 
@@ -17,7 +17,7 @@
 
 #define OUTSIDE "[no module]"
 
-/* A module, or in a tree a module at one place. */
+/* A module; in a tree, a module at one place. */
 struct node {
 	struct table_row forward, backward;
 	uint32_t children, last_child, next; /* nodes, TL_NONE: none */
@@ -29,7 +29,7 @@ struct modules {
 	const struct compensation *compensation;
 	VEC(struct node) nodes;
 	uint32_t *heir;	   /* per op, see timeline__heirs() */
-	uint32_t *node_of; /* each call's */
+	uint32_t *node_of; /* by call */
 	bool *has_backward;
 	struct hash place_of; /* node around it and module -> node */
 	struct table_row outside;
@@ -44,7 +44,7 @@ static void modules__done(struct modules *m)
 	hash__done(&m->place_of);
 }
 
-/* Whether what happens on the thread is for this table. */
+/* Whether the table includes this thread. */
 static bool is_for(const struct modules *m, uint32_t thread)
 {
 	return tl_part_has(m->only, &m->t->processes.items[m->t->threads.items[thread].process]);
@@ -80,7 +80,7 @@ static int add_node(struct modules *m, uint32_t around, uint32_t module, uint64_
 	return 0;
 }
 
-/* Of calls in order: the one around a call has its node. */
+/* Walks calls in order: the one around a call already has its node. */
 static int find_nodes(struct modules *m, bool tree)
 {
 	const struct timeline *t = m->t;
@@ -108,7 +108,7 @@ static int find_nodes(struct modules *m, bool tree)
 
 /* ---- ops ---- */
 
-/* The call in which an op counts, and whether as backward. */
+/* Finds the call in which an op counts, and whether it counts as backward. */
 static uint32_t call_of(const struct timeline *t, uint32_t op, bool *ret_backward)
 {
 	const struct tl_op *o = &t->ops.items[op];
@@ -127,7 +127,7 @@ static void add_self(const struct modules *m, struct table_row *row, uint32_t in
 	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, sums->self_cuda_bytes);
 }
 
-/* Of an op that no other one in the row called. */
+/* Adds an op that no other op of the row called. */
 static void add_total(const struct modules *m, struct table_row *row, uint32_t index)
 {
 	const struct tl_op_sums *sums = timeline__op_sums(m->t, index);
@@ -163,7 +163,7 @@ static void add_op(struct modules *m, uint32_t index)
 	uint32_t call = call_of(t, index, &backward), within = TL_NONE;
 	bool inner = true, is_outermost;
 
-	/* What no other table lists is in none of these rows either. */
+	/* Ops that no other table lists are in none of these rows either. */
 	if ((op->flags & GP_OP_ASYNC) || m->heir[index] == TL_NONE || !is_for(m, op->thread))
 		return;
 	is_outermost = op->parent == TL_NONE || m->heir[op->parent] == TL_NONE;
@@ -191,7 +191,7 @@ static void add_op(struct modules *m, uint32_t index)
 	}
 }
 
-/* The ops' own times are without the calls of CUDA in them. */
+/* Adds the calls of CUDA, which are not part of the ops' own times. */
 static void add_api(struct modules *m, const struct tl_api *api)
 {
 	bool backward = false;
@@ -207,7 +207,7 @@ static void add_api(struct modules *m, const struct tl_api *api)
 		m->outside.cpu_total_ns += api->end_ns - api->start_ns;
 }
 
-/* Ops that are listed have that which they launched in their sums. */
+/* Adds launched work without a listed op: listed ops have theirs in their sums. */
 static void add_work(struct modules *m, const struct tl_gpu *g)
 {
 	if ((g->op != TL_NONE && m->heir[g->op] != TL_NONE) || !tl_gpu_is_work(g) ||
@@ -223,7 +223,7 @@ static int add_rows(struct table *table, const struct node *n)
 {
 	int err;
 
-	/* Called in other processes alone. */
+	/* Called only in processes that are not selected. */
 	if (!n->forward.calls)
 		return 0;
 	err = vec_push(&table->rows, n->forward);
@@ -231,7 +231,7 @@ static int add_rows(struct table *table, const struct node *n)
 	return err || !n->backward.calls ? err : vec_push(&table->rows, n->backward);
 }
 
-/* A node, then what is below it; depth is bounded by that of calls. */
+/* Writes a node, then those below it. Its depth is bounded by that of calls. */
 static int add_tree(const struct modules *m, struct table *table, uint32_t at)
 {
 	const struct node *n = &m->nodes.items[at];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adding ops up by name. What torch.profiler takes out of its tree is no row: its own time and
- * memory belong to the op that stands above it.
+ * Sums ops by name. An op that torch.profiler removes from its tree has no row: its own time and
+ * memory belong to the op above it.
  */
 #include "timeline/analysis/table_rows.h"
 
@@ -22,7 +22,7 @@ struct grouping {
 	const struct timeline *t;
 	const struct table_options *options;
 	struct table *table;
-	uint32_t *heir;	       /* per op: itself, what stands for it, or TL_NONE */
+	uint32_t *heir;	       /* per op: itself, its replacement, or TL_NONE */
 	struct hash head_of;   /* name -> first row of this name */
 	VEC(uint32_t) next;    /* per row: another row of the same name, or TL_NONE */
 	VEC(struct span) when; /* per row: its first event */
@@ -56,7 +56,7 @@ static int add_row(struct grouping *g, uint64_t key, uint64_t head, const struct
 	return 0;
 }
 
-/* Interned with the timeline, but for the one of ops that have none. */
+/* Shapes are interned with the timeline, except for the text of ops without any. */
 static const char *shapes_of(const struct grouping *g, const struct tl_op *op)
 {
 	static const char none[] = "[]";
@@ -80,7 +80,7 @@ static int64_t part_of(const struct grouping *g, uint32_t process)
 	}
 }
 
-/* Whether what happens in the process is for this table. */
+/* Whether the table includes this process. */
 static bool is_for(const struct grouping *g, uint32_t process)
 {
 	return tl_part_has(&g->options->only, &g->t->processes.items[process]);
@@ -100,7 +100,7 @@ static uint64_t row_key(const struct grouping *g, const struct table_row *row)
 	return key;
 }
 
-/* Of one line of one function, whatever instruction they are at. */
+/* Whether two frames are one line of one function, at whatever instruction. */
 static bool same_frame(const struct recording_frame *a, const struct recording_frame *b)
 {
 	if (a->kind != b->kind || a->inlined != b->inlined || a->line != b->line ||
@@ -125,8 +125,7 @@ static bool same_stack(const struct grouping *g, const struct table_row *a,
 	return true;
 }
 
-/* The row with this key, made like it if there is none. Names are interned: pointers are compared.
- */
+/* Finds or makes the row with this key. Names are interned, so pointers are compared. */
 static int find_row(struct grouping *g, const struct table_row *like, uint32_t *ret_row)
 {
 	uint64_t key = row_key(g, like);
@@ -147,7 +146,7 @@ static int find_row(struct grouping *g, const struct table_row *like, uint32_t *
 	return add_row(g, key, head ? *head : TL_NONE, like, ret_row);
 }
 
-/* Of what is no op. */
+/* Finds or makes the row of something that is not an op. */
 static int find_other(struct grouping *g, const char *name, enum table_device device,
 		      uint32_t process, uint32_t *ret_row)
 {
@@ -185,7 +184,7 @@ static int row_of_op(struct grouping *g, uint32_t index, uint32_t *ret_row)
 	return find_row(g, &key, ret_row);
 }
 
-/* Remembers the row's first event; true if this one is it so far. */
+/* Remembers the row's first event. True if this is the first so far. */
 static bool is_first(struct grouping *g, uint32_t row, uint64_t start_ns, uint64_t end_ns)
 {
 	struct span *first = &g->when.items[row];
@@ -210,7 +209,7 @@ static void add_self(struct table_row *row, const struct tl_op_sums *sums, int64
 	row->self_cuda_bytes = table_plus(row->self_cuda_bytes, sums->self_cuda_bytes);
 }
 
-/* The row of this number by all that stands in one. The sum over all rows is one too. */
+/* Rows of the estimator: the sum over all rows of the table, then each of them. */
 #define ALL_ROWS	  0
 #define ESTIMATE_ROW(row) ((row) + 1)
 
@@ -309,7 +308,7 @@ static int add_memory(struct grouping *g, const struct tl_memory *m, const char 
 	return 0;
 }
 
-/* Rows for memory that no listed op can show. */
+/* Adds rows for memory that belongs to no listed op. */
 static int add_memories(struct grouping *g)
 {
 	int err = 0;
@@ -325,14 +324,14 @@ static int add_memories(struct grouping *g)
 	return err;
 }
 
-/* API calls stand among the ops. */
+/* Adds API calls to the rows of ops. */
 static int add_call(struct grouping *g, const struct tl_api *api)
 {
 	uint32_t at, process = g->t->threads.items[api->thread].process;
 	struct table_row *row;
 	int err;
 
-	/* Of CUPTI in windows it may be one of those at their edges. */
+	/* With CUPTI in windows a call may lie at the edge of one. */
 	if (!is_for(g, process) ||
 	    (g->t->gpu_in_windows && timeline__window_at(g->t, api->start_ns) == TL_NONE))
 		return 0;
@@ -354,7 +353,7 @@ static int add_call(struct grouping *g, const struct tl_api *api)
 						     (double)(api->end_ns - api->start_ns)});
 }
 
-/* A synchronisation is no work of the GPU: it has no row. */
+/* A synchronisation is not GPU work: it has no row. */
 static int add_work(struct grouping *g, const struct tl_gpu *work)
 {
 	struct table_row *row;

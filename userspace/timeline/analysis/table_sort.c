@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Sort keys of torch.profiler's table. As there, "device", "xpu" and "privateuse1" may stand for
+ * The sort keys of torch.profiler's table. As there, "device", "xpu" and "privateuse1" may replace
  * "cuda".
  */
 #include "timeline/analysis/table_sort.h"
@@ -13,7 +13,7 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
-/* Wide enough to hold any 64-bit sum exactly. */
+/* Wide enough for any 64-bit sum, exactly. */
 typedef long double (*sort_value)(const struct table_row *row);
 
 static long double cpu_time(const struct table_row *r)
@@ -118,7 +118,7 @@ _Static_assert(sizeof(values) / sizeof(*values) + 1 ==
 		       sizeof(table_sort_keys) / sizeof(*table_sort_keys),
 	       "a value for each key");
 
-/* Bytes of a word that stands for "cuda", at the key's beginning; 0: none does. */
+/* The bytes of a word at the key's beginning that replaces "cuda"; 0: none. */
 static size_t device_word(const char *key)
 {
 	static const char *const words[] = {"device", "xpu", "privateuse1"};
@@ -129,7 +129,7 @@ static size_t device_word(const char *key)
 	return 0;
 }
 
-/* Whether `key` is `name`, or would be with "cuda" for each such word. */
+/* Whether `key` is `name`, with "cuda" in place of such words. */
 static bool same_key(const char *key, const char *name)
 {
 	while (*key && *name) {

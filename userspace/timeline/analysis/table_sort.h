@@ -15,11 +15,11 @@ struct span {
 	uint32_t index;
 };
 
-/* By start ascending, end descending. `when` has an entry per row and is left in any order. 0 or
- * -ENOMEM. */
+/* Sorts rows by start ascending, end descending. `when` has an entry per row and is left in any
+ * order. 0 or -ENOMEM. */
 int table_sort_by_time(struct table *table, struct span *when);
 
-/* Stable, largest first. The key is known. 0 or -ENOMEM. */
+/* Sorts rows by a key, which is valid; stable, largest first. 0 or -ENOMEM. */
 int table_sort_by_key(struct table *table, const char *key);
 
 #endif /* GP_TIMELINE_ANALYSIS_TABLE_SORT_H */

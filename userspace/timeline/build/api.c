@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * API calls into the ops. A call belongs where its middle is: CUPTI's clock and the kernel's differ
- * by a little, so its ends may stick out of the op that made it, and are cut. Calls then nest among
- * themselves as ops do.
+ * Puts API calls into the ops. A call belongs to the op around its middle: CUPTI's clock and the
+ * kernel's differ a little, so the call's ends may stick out of the op, and are cut. Then calls
+ * nest among themselves as ops do.
  */
 #include "timeline/model/build.h"
 
@@ -13,11 +13,10 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
-/* Work that seems to begin earlier before its call than any error of the clocks is not that call's.
- */
+/* Error of the clocks: work that begins earlier before its call belongs to another call. */
 #define CLOCK_ERROR_NS 1000000
 
-/* Raw calls by (thread, start, longest first); the caller frees. */
+/* Sorts raw calls by (thread, start, longest first). The caller frees the order. */
 static int order_calls(const struct build *b, struct sort_item **ret_order)
 {
 	CLEANUP(cleanup_free)
@@ -57,8 +56,8 @@ static bool is_under(const struct build *b, uint32_t op, uint64_t instance)
 	return false;
 }
 
-/* The probe named an op that does not stand where the call does: that is a loss unless the op was
- * still open when the capture ended. */
+/* Checks the op that the probe named. If it does not stand where the call does, it was lost, unless
+ * it was still open when the capture ended. */
 static void check_instance(struct build *b, const struct raw_api *raw)
 {
 	if (!raw->instance || is_under(b, raw->api.op, raw->instance))
@@ -90,8 +89,8 @@ struct nest {
 	size_t depth;
 };
 
-/* A driver call inside a runtime call is how that does its work, and so is what CUPTI gave the same
- * id. */
+/* Whether the call is part of another one: a driver call inside a runtime call does its work, and
+ * so does a call with the same id of CUPTI. */
 static bool is_part(const struct tl_api *inner, const struct tl_api *outer)
 {
 	if (outer->flags & (GP_API_NCCL | GP_API_OVERHEAD))
@@ -101,7 +100,7 @@ static bool is_part(const struct tl_api *inner, const struct tl_api *outer)
 	return inner->correlation_id && inner->correlation_id == outer->correlation_id;
 }
 
-/* What only the inner one has. */
+/* Takes what only the inner call has. */
 static void adopt(struct tl_api *outer, const struct tl_api *inner)
 {
 	if (outer->correlation_id)
@@ -118,7 +117,7 @@ static int name_call(struct build *b, const struct tl_api *seen, uint32_t index)
 	return seen->correlation_id ? vec_push(&b->gpu.api_keys, key) : 0;
 }
 
-/* A call that outlasts overhead is not in it: that ends where the call begins. */
+/* A call that outlasts the overhead is not in it: the overhead ends where the call begins. */
 static bool cut_overhead(struct nest *n, struct tl_api *overhead, const struct tl_api *call)
 {
 	uint64_t cut_ns = overhead->end_ns - call->start_ns;
@@ -157,14 +156,14 @@ static int nest_call(struct nest *n, const struct tl_api *from)
 		}
 		parent->self_ns -= api.end_ns - api.start_ns;
 	} else if (api.op == TL_NONE && (api.flags & GP_API_OVERHEAD)) {
-		/* Of a thread of CUPTI's own, or of no operator that is known. */
+		/* Overhead on a thread of CUPTI's own, or in no known operator. */
 		return 0;
 	} else if (api.op != TL_NONE) {
 		n->b->t->ops.items[api.op].self_ns -= api.end_ns - api.start_ns;
 	}
 	api.self_ns = api.end_ns - api.start_ns;
 	n->stack[n->depth++] = index;
-	/* There is room for all. */
+	/* Reserved: there is room for all. */
 	calls[n->b->t->gpu.api.nr++] = api;
 	return name_call(n->b, &api, index);
 }
@@ -183,7 +182,7 @@ static int nest_calls(struct build *b, const struct sort_item *order)
 	return err;
 }
 
-/* By key, then start. */
+/* Sorts keys, then starts. */
 static int sort_keys(struct build *b)
 {
 	size_t nr = b->gpu.api_keys.nr;
@@ -223,7 +222,7 @@ int build_api(struct build *b)
 	for (size_t i = 0; i < b->gpu.apis.nr; i++)
 		if (!b->gpu.apis.items[i].gone)
 			place_in_op(b, &b->gpu.apis.items[i]);
-	/* Windows have changed. */
+	/* Starts and ends have changed. */
 	err = order_calls(b, &placed);
 	if (!err)
 		err = nest_calls(b, placed);

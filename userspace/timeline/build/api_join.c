@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One call of the CUDA API, seen twice: a uprobe knows the op and the arguments, CUPTI the
- * correlation id. Both are of one thread and one function; CUPTI's window lies within the uprobe's
- * but for the error of its clock, so its middle does. Calls of one function follow each other, and
- * so each thread's records of one function are looked at by themselves: what else a call makes (the
- * first one of a runtime asks hundreds of things of the driver) does not come between.
+ * Joins the two records of a call of the CUDA API: a uprobe knows the op and the arguments, CUPTI
+ * the correlation id. Both are of one thread and one function. CUPTI's record lies within the
+ * uprobe's but for the error of its clock, so its middle does. Calls of one function on a thread
+ * follow each other, so records are compared per thread and function: nothing else that a call does
+ * (the first call of a runtime makes hundreds of driver calls) gets in between.
  */
 #include "timeline/model/build.h"
 
@@ -15,11 +15,11 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
-/* CUPTI's records of a function that are looked at for one call of it: however strange they are,
- * the work is no more than so many times theirs. */
+/* The most of CUPTI's records that are compared with one call: bounds the work whatever they
+ * hold. */
 #define SEARCH_NR 64
 
-/* From when to when each of the two saw calls of one function. */
+/* When each of the two saw calls of one function. */
 struct capture_loop {
 	uint64_t first_ns[2], last_ns[2];
 };
@@ -37,7 +37,7 @@ struct chain {
 
 struct probed {
 	uint32_t index;	   /* in build.gpu.apis */
-	uint64_t limit_ns; /* until when CUPTI's record of it can begin */
+	uint64_t limit_ns; /* CUPTI's record of it begins before this */
 };
 
 struct join {
@@ -82,7 +82,7 @@ static uint64_t middle_of(const struct raw_api *raw)
 	return raw->api.start_ns + (raw->api.end_ns - raw->api.start_ns) / 2;
 }
 
-/* The uprobe's record takes what CUPTI's has. */
+/* Copies what CUPTI knows to the uprobe's record. */
 static void merge(struct raw_api *probed, struct raw_api *cupti)
 {
 	if (!probed->has_end) {
@@ -96,7 +96,7 @@ static void merge(struct raw_api *probed, struct raw_api *cupti)
 	probed->joined = cupti->gone = true;
 }
 
-/* Where a record of CUPTI's can be found. */
+/* Enters a record of CUPTI's into its chain. */
 static int add_link(struct join *j, uint32_t index)
 {
 	uint64_t key = chain_key_of(&j->b->gpu.apis.items[index]);
@@ -117,7 +117,7 @@ static int add_link(struct join *j, uint32_t index)
 	return 0;
 }
 
-/* One whose end was not seen is over when the thread's next one begins. */
+/* A call whose end was not seen ends where the thread's next one begins. */
 static int add_probed(struct join *j, uint32_t index)
 {
 	const struct raw_api *items = j->b->gpu.apis.items, *raw = &items[index];
@@ -179,8 +179,8 @@ static int note_seen(struct join *j, const struct raw_api *raw)
 	return 0;
 }
 
-/* While both watch a function, a call that one of them missed is worth a count. One of the two may
- * come later than the other, and leave earlier. */
+/* Counts a call that one of the two missed while both watched its function: one may start later
+ * than the other, and stop earlier. */
 static void count_unjoined(struct join *j)
 {
 	for (size_t i = 0; i < j->b->gpu.apis.nr; i++) {

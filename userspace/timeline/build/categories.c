@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What memory is for, by the rules of torch.profiler's memory timeline, in its
- * order: each rule may only say something of what no earlier one has spoken of, but for parameters
- * and the optimizer's state.
+ * Puts memory into categories by the rules of torch.profiler's memory timeline, in its order. A
+ * rule may not change what an earlier one decided, except for parameters and the optimizer's state.
  */
 #include "timeline/model/data_flow.h"
 
@@ -14,7 +13,7 @@
 #include "base/banned.h"
 #include "base/cleanup.h"
 
-/* Three are enough for what programs do; a recording may be made up. */
+/* Three rounds are enough for real programs; a forged recording could need any number. */
 #define ROUNDS_MAX 1000
 
 #define ACCUMULATE_GRAD "torch::autograd::AccumulateGrad"
@@ -24,15 +23,15 @@ struct rules {
 	struct build *b;
 	uint8_t *whole;	  /* of each storage: the category of all its versions, or TL_UNKNOWN */
 	uint8_t *version; /* of each version of each storage */
-	bool *marked;	  /* of each version: a set that one rule needs */
+	bool *marked;	  /* of each version: scratch set of one rule */
 	bool *follows;	  /* of each storage: some version depends on a gradient */
 	uint8_t *use;	  /* of each storage: what nodes work with it */
-	bool *learns;	  /* of each process: an optimizer's parameters were seen */
+	bool *learns;	  /* of each process: an optimizer's parameters are known */
 };
 
 enum {
-	USE_STEP = 1,	 /* Optimizer.step writes it, and it outlives that */
-	USE_FORWARD = 2, /* nodes that are in neither step nor backward pass */
+	USE_STEP = 1,	 /* Optimizer.step writes it, and it outlives the step */
+	USE_FORWARD = 2, /* used outside of Optimizer.step and the backward pass */
 	USE_BACKWARD = 4,
 };
 
@@ -85,7 +84,7 @@ static bool is_input(const struct flow_edge *e)
 
 /* ---- gradients and temporaries ---- */
 
-/* AccumulateGrad's first child detaches the new gradient, or adds it to the one that is there. */
+/* AccumulateGrad's first child detaches the new gradient, or adds it to the existing one. */
 static void set_gradient(struct rules *r, uint32_t op)
 {
 	const struct tl_op *child = &r->b->t->ops.items[op + 1];
@@ -119,7 +118,7 @@ static void set_gradients_and_temporaries(struct rules *r)
 
 /* ---- what an optimizer works on ---- */
 
-/* Whether something that Optimizer.step made is gone with it. */
+/* Whether Optimizer.step made it and freed it. */
 static bool dies_in_step(const struct rules *r, const struct flow_node *n, const struct storage *s)
 {
 	const struct tl_op *step = &r->b->t->ops.items[n->optimizer];
@@ -129,9 +128,9 @@ static bool dies_in_step(const struct rules *r, const struct flow_node *n, const
 }
 
 /*
- * torch.profiler asks Python's optimizers. Here: what Optimizer.step writes, and what outlives it,
- * is a parameter if operators outside of it and of the backward pass work with it, and the
- * optimizer's state if nothing else touches it.
+ * torch.profiler asks Python's optimizers. Here, memory that Optimizer.step writes and that
+ * outlives it is a parameter if operators outside of the step and the backward pass use it, and the
+ * optimizer's state if nothing else does.
  */
 static void look_at_optimizers(struct rules *r)
 {
@@ -153,7 +152,7 @@ static void look_at_optimizers(struct rules *r)
 		}
 }
 
-/* Only where there are parameters: else they themselves would pass for it. */
+/* Only with known parameters, which would themselves pass otherwise. */
 static void set_optimizer_state(struct rules *r)
 {
 	for (size_t i = 0; i < r->f.storages.nr; i++)
@@ -169,7 +168,7 @@ static bool is_learnt(uint8_t c)
 	return c == TL_GRADIENT || c == TL_PARAMETER;
 }
 
-/* "Depends" is meant of any version of a storage, so it may run backwards through the graph. */
+/* Dependence is between any versions of two storages, so it may run backwards through the graph. */
 static bool follow_once(struct rules *r)
 {
 	bool changed = false;
@@ -203,7 +202,7 @@ static void find_followers(struct rules *r)
 	r->b->tensors.invalid_nr++;
 }
 
-/* Versions that an op had to do with that has to do, sooner or later, with a gradient. */
+/* Marks every version used by an op that leads, sooner or later, to a gradient. */
 static void mark_producers(struct rules *r)
 {
 	memset(r->marked, 0, r->f.versions_nr);
@@ -246,7 +245,7 @@ static void set_inputs(struct rules *r)
 
 /* ---- parameters ---- */
 
-/* Not part of the backward pass, and not known to work on gradients. */
+/* Whether the node is outside of the backward pass and works on no known gradient. */
 static bool may_be_forward(const struct rules *r, const struct flow_node *n)
 {
 	if (n->backward)
@@ -259,8 +258,7 @@ static bool may_be_forward(const struct rules *r, const struct flow_node *n)
 	return true;
 }
 
-/* What ops are called with together with something that comes from an input: r->marked is what
- * does. */
+/* Marks what ops take together with something that comes from an input. */
 static void mark_candidates(struct rules *r, bool *candidate)
 {
 	for (uint32_t i = 0; i < r->f.storages.nr; i++)
@@ -282,7 +280,7 @@ static void mark_candidates(struct rules *r, bool *candidate)
 	}
 }
 
-/* r->marked becomes what goes, sooner or later, into a gradient. */
+/* Sets r->marked to what goes, sooner or later, into a gradient. */
 static void mark_used_for_gradients(struct rules *r)
 {
 	memset(r->marked, 0, r->f.versions_nr);
@@ -381,7 +379,7 @@ static int add(struct rules *r, uint64_t time_ns, uint8_t change, uint32_t stora
 	return vec_push(&r->b->t->categories, c);
 }
 
-/* Memory that no op was called with, if its size is known. */
+/* Adds memory that no op was called with, if its size is known. */
 static int add_others(struct rules *r)
 {
 	int err = 0;
@@ -427,7 +425,7 @@ static int sort_changes(struct timeline *t)
 
 	if (!order || !copy || nr >= TL_NONE)
 		return -ENOMEM;
-	/* Times are below 2^62; four kinds of change. */
+	/* Times are below 2^62, and there are four kinds of change: both fit the key. */
 	for (uint32_t i = 0; i < nr; i++)
 		order[i] = (struct sort_item){t->categories.items[i].time_ns << 2 |
 						      (t->categories.items[i].change - 1U),

@@ -11,17 +11,18 @@
 
 #include "base/banned.h"
 
-/* Callbacks that took longer were not timed: whoever says so lies. */
+/* Longer callbacks are not timed, so a longer mean is a lie. */
 #define CALLBACK_NS_MAX 20000
 
-/* One of 251 is timed, and what they take has a long tail: of fewer the mean moves by half. */
+/* The least number of timed callbacks. One of 251 is timed, and their times have a long tail: with
+ * fewer the mean would vary by half. */
 #define TIMED_MIN 100
 
 #define CALLBACKS_OF_OP 2
 
 #define DIGITS_MAX 18
 
-/* False: the recording does not say it, or that is no number. */
+/* False: the recording lacks it, or it is not a number. */
 static bool reported(const struct timeline *t, const char *key, uint64_t *ret)
 {
 	const char *text = recording__meta(t->recording, key);
@@ -73,7 +74,7 @@ static int find_mean(const struct timeline *t, struct reason *why, struct compen
 	return 0;
 }
 
-/* Children stand after their parents. */
+/* Children come after their parents. */
 static void count(const struct timeline *t, struct compensated *ops)
 {
 	for (size_t i = t->ops.nr; i-- > 0;) {

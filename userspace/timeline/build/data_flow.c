@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Building the graph, as torch.profiler's DataFlowGraph does: storages by address and time, then
- * nodes by start, each with what all ops below it do. What differs: a tensor that is given another
- * storage becomes another one (torch.profiler holds on to each tensor to follow it), and a storage
- * is as large as PyTorch says and not as its largest view.
+ * Builds the graph as torch.profiler's DataFlowGraph does: storages by address and time, then nodes
+ * by start, each with what all ops below it do. Two things differ. A tensor that gets another
+ * storage becomes another tensor (torch.profiler holds on to each tensor to follow it). And a
+ * storage is as large as PyTorch reports, not as its largest view.
  */
 #include "timeline/model/data_flow.h"
 
@@ -16,19 +16,18 @@
 #include "base/cleanup.h"
 #include "common/step_annotations.h"
 
-/* How inputs were seen of which no schema says whether they are written. */
+/* How inputs were observed whose use no schema describes. */
 enum { SEEN_READ = 1, SEEN_WRITTEN = 2, SEEN_UNKNOWN = 4 };
 
 struct flow_build {
 	struct data_flow *f;
 	struct build *b;
 	struct hash *live; /* of each process: device and address -> storage */
-	uint32_t *node_of; /* of each op: the node that it is in, or TL_NONE; then of each of
-			      build.memory */
-	bool *backward;	   /* of each op: it is, or is in, an autograd node */
+	uint32_t *node_of; /* by op: its node, or TL_NONE; then by build.memory */
+	bool *backward;	   /* by op: is an autograd node, or in one */
 	uint32_t *optimizer;
 	uint32_t *memory_next, *memory_first, *memory_last; /* events of each node, by time */
-	/* While a node is built: the storage's edge, if it is at or after the node's first. */
+	/* While a node is built: the storage's edge; valid if not before the node's first. */
 	uint32_t *edge_of;
 	uint8_t *seen; /* of each edge of the node */
 	size_t seen_cap;
@@ -70,14 +69,14 @@ static uint8_t device_of(const struct raw_memory *m)
 	return GP_TENSOR_OTHER;
 }
 
-/* The storage that lies there now, made if there is none; TL_NONE: out of memory. */
+/* Finds or makes the storage that lies there now. TL_NONE: out of memory. */
 static uint32_t storage_at(struct flow_build *w, uint32_t process, uint8_t device, uint64_t address)
 {
 	struct storage fresh = {.process = process, .device = device};
 	const uint64_t *known = hash__find(&w->live[process], address);
 
 	if (known) {
-		/* Addresses of devices differ from each other's and from the CPU's. */
+		/* Each device has its own addresses. */
 		if (w->f->storages.items[*known].device != device)
 			w->b->tensors.device_nr++;
 		return (uint32_t)*known;
@@ -102,7 +101,7 @@ static int see_memory(struct flow_build *w, uint32_t index)
 
 	if (m->flags & GP_MEMORY_OOM || !build_memory_possible(m))
 		return 0;
-	/* An address that is given out again was free: its free went missing. */
+	/* An address given out again was free, so its free is missing. */
 	if (!(m->flags & GP_MEMORY_FREE))
 		(void)hash__delete(&w->live[process], m->address, NULL);
 	at = storage_at(w, process, device_of(m), m->address);
@@ -151,7 +150,7 @@ static int see_op(struct flow_build *w, uint32_t op)
 	return 0;
 }
 
-/* Ops when they begin and allocations, in one order of time. */
+/* Orders allocations and the begins of ops by time. */
 static int find_storages(struct flow_build *w)
 {
 	const struct build *b = w->b;
@@ -184,14 +183,14 @@ static bool is_leaf(struct build *b, uint32_t op, uint32_t tensors)
 	return o->scope == GP_SCOPE_BACKWARD || tensors_match(b, op, tensors, writes);
 }
 
-/* `from` is what the node is made of: an op, or behind the ops an event of memory. */
+/* Adds a node, made of `from`: an op, or, counting on behind the ops, a memory event. */
 static int add_node(struct flow_build *w, struct flow_node node, uint32_t from)
 {
 	w->node_of[from] = (uint32_t)w->f->nodes.nr;
 	return vec_push(&w->f->nodes, node);
 }
 
-/* A parent stands before its children. */
+/* Parents come before their children. */
 static int add_op(struct flow_build *w, uint32_t op)
 {
 	const struct tl_op *o = &w->b->t->ops.items[op];
@@ -234,7 +233,7 @@ static int add_memory(struct flow_build *w, uint32_t index)
 	return add_node(w, node, ops + index);
 }
 
-/* Into the order of their starts; node_of follows. */
+/* Sorts nodes by start and adapts node_of. */
 static int sort_nodes(struct flow_build *w)
 {
 	size_t nr = w->f->nodes.nr;
@@ -303,7 +302,7 @@ static int find_nodes(struct flow_build *w)
 
 /* ---- edges ---- */
 
-/* The node's edge to this storage, or NULL: out of memory. */
+/* Finds or makes the node's edge to this storage. NULL: out of memory. */
 static struct flow_edge *edge_to(struct flow_build *w, const struct flow_node *n, uint32_t storage,
 				 uint8_t seen)
 {
@@ -366,7 +365,7 @@ static int add_events(struct flow_build *w, const struct flow_node *n, uint32_t 
 	return 0;
 }
 
-/* A storage counts as written if any schema says so, or if none says anything of it. */
+/* A storage counts as written if a schema says so, or if no schema describes it. */
 static void settle(struct flow_build *w, const struct flow_node *n)
 {
 	for (uint32_t i = 0; i < n->edges_nr; i++) {
@@ -392,7 +391,7 @@ static int add_edges(struct flow_build *w, uint32_t node)
 	int err = 0;
 
 	n->edges_at = (uint32_t)w->f->edges.nr;
-	/* All below an op follow it, deeper than it is. */
+	/* The ops below an op follow it, with a greater depth. */
 	for (uint32_t i = n->op; i < w->b->t->ops.nr && !err; i++) {
 		if (i != n->op &&
 		    (ops[i].depth <= ops[n->op].depth || ops[i].thread != ops[n->op].thread))
@@ -463,7 +462,7 @@ int data_flow__init(struct data_flow *f, struct build *b)
 	    !w.backward || !w.optimizer)
 		return -ENOMEM;
 	find_op_tensors(f, b);
-	/* Loops begin at the items, be there any or not. */
+	/* Loops start at the items even if there are none. */
 	err = vec_reserve(&f->nodes, 1) ?: vec_reserve(&f->edges, 1);
 	err = err ? err : find_storages(&w);
 	err = err ? err : find_nodes(&w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A formula for each operator that has one. Sizes come from the target: a product that does not fit
- * into 64 bits makes the whole 0.
+ * A formula for each operator that has one. Sizes come from the traced process: if a product
+ * overflows 64 bits, the whole result is 0.
  */
 #include "timeline/build/flops.h"
 
@@ -16,7 +16,7 @@
 #define ARGS_MAX 16
 #define LIST_MAX 8
 
-/* One argument, as far as formulas need it. */
+/* One argument, reduced to what formulas need. */
 struct arg {
 	uint8_t what; /* enum gp_input */
 	uint8_t dims, items;
@@ -41,7 +41,7 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? 0 : product;
 }
 
-/* The same: 0 stands for what is not to be told. */
+/* The same, where 0 means unknown. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -90,7 +90,7 @@ static bool is_list(const struct args *args, unsigned int i)
 	return i < args->nr && args->arg[i].what == GP_INPUT_SCALAR_LIST;
 }
 
-/* A list of one stands for all dimensions. */
+/* A list of one item applies to all dimensions. */
 static int64_t list_at(const struct arg *a, unsigned int i)
 {
 	return a->list[a->items == 1 ? 0 : i];
@@ -131,7 +131,7 @@ static void read_args(struct args *args, const void *inputs, size_t bytes)
 	}
 }
 
-/* Of a convolution in one dimension: places of its output, 0 where there can be none. */
+/* The places of a convolution's output in one dimension; 0: impossible. */
 static uint64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
 			 int64_t dilation)
 {
@@ -169,14 +169,15 @@ static uint64_t elementwise(const struct args *args, unsigned int at)
 	return is_tensor(args, at) ? elements(&args->arg[at]) : 0;
 }
 
-/* Twice the elements of the second one, a matrix or a vector: each meets one of the first. */
+/* Twice the elements of the second argument, a matrix or vector: each is multiplied by one element
+ * of the first, and added. */
 static uint64_t vector_product(const struct args *args, unsigned int at)
 {
 	return is_tensor(args, at) && is_tensor(args, at + 1) ? times(2, elements(&args->arg[at]))
 							      : 0;
 }
 
-/* aten::linear(input, weight, bias): weight is out x in. */
+/* aten::linear(input, weight, bias): the weight is out x in. */
 static uint64_t linear(const struct args *args, unsigned int at)
 {
 	if (!is_tensor(args, at) || !is_matrix(args, at + 1, 2))
@@ -184,7 +185,7 @@ static uint64_t linear(const struct args *args, unsigned int at)
 	return times(2, times(elements(&args->arg[at]), (uint64_t)args->arg[at + 1].sizes[0]));
 }
 
-/* Rows of all groups together, each through one of the matrices. */
+/* Counts the rows of all groups: each goes through one of the matrices. */
 static uint64_t grouped_product(const struct args *args, unsigned int at)
 {
 	if (!is_matrix(args, at, 2) || !is_matrix(args, at + 1, 3))
@@ -192,8 +193,8 @@ static uint64_t grouped_product(const struct args *args, unsigned int at)
 	return times(2, times(elements(&args->arg[at]), last(&args->arg[at + 1])));
 }
 
-/* aten::conv2d(input, weight, bias, stride, padding, dilation, groups), as torch.profiler does it:
- * exactly two numbers in each list. */
+/* aten::conv2d(input, weight, bias, stride, padding, dilation, groups), as in torch.profiler: each
+ * list has exactly two numbers. */
 static uint64_t conv2d(const struct args *args, unsigned int at)
 {
 	const struct arg *in = &args->arg[0], *w = &args->arg[1];
@@ -255,8 +256,8 @@ static uint64_t convolution_backward(const struct args *args, unsigned int at)
 	return times(times(2, once), gradients);
 }
 
-/* Of query, key and value at `at`: `by_key` products of the length of a key and `by_value` of that
- * of a value, for each pair of a query and a key. */
+/* Attention with query, key and value at `at`: for each pair of a query and a key, `by_key`
+ * products of the length of a key and `by_value` of the length of a value. */
 static uint64_t attention(const struct args *args, unsigned int at, unsigned int causal,
 			  uint64_t by_key, uint64_t by_value)
 {
@@ -281,7 +282,8 @@ static uint64_t attention_backward(const struct args *args, unsigned int causal)
 	return attention(args, 1, causal, 3, 2);
 }
 
-/* aten::mkldnn_rnn_layer(input, weight_ih, weight_hh, ...): both for each element of each step. */
+/* aten::mkldnn_rnn_layer(input, weight_ih, weight_hh, ...): both weights apply to each element of
+ * each step. */
 static uint64_t rnn_layer(const struct args *args, unsigned int at)
 {
 	const struct arg *in = &args->arg[0];
@@ -306,7 +308,7 @@ struct formula {
 	const char *name; /* without "aten::" */
 	uint64_t (*compute)(const struct args *args, unsigned int at);
 	unsigned int at;
-	bool torch; /* torch.profiler has it, with the same result */
+	bool torch; /* torch.profiler has the same formula */
 };
 
 static const struct formula formulas[] = {
@@ -332,7 +334,7 @@ static const struct formula formulas[] = {
 	{"convolution_backward", convolution_backward, 0, false},
 	{"mkldnn_rnn_layer", rnn_layer, 0, false},
 	{"_cudnn_rnn", rnn, 0, false},
-	/* `at`: where is_causal stands. */
+	/* `at`: position of is_causal. */
 	{"scaled_dot_product_attention", attention_forward, 5, false},
 	{"_scaled_dot_product_flash_attention", attention_forward, 4, false},
 	{"_scaled_dot_product_flash_attention_for_cpu", attention_forward, 4, false},
@@ -372,8 +374,8 @@ struct flops flops_of(const char *name, const void *inputs, size_t bytes)
 	read_args(&args, inputs, bytes);
 	flops.own = f->compute(&args, f->at);
 	flops.torch = f->torch ? flops.own : 0;
-	/* torch.profiler takes it for dense. What is done depends on how many elements there are.
-	 */
+	/* torch.profiler counts it as dense. The true number depends on how many elements there
+	 * are. */
 	if (args.sparse)
 		flops.own = 0;
 	return flops;

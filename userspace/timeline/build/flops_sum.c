@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Floating-point operations over the tree. torch.profiler's numbers stand at the op itself. Ours
- * count each product once, at the innermost op that is known, and go up from there.
+ * Sums floating-point operations over the tree. torch.profiler's numbers stay at the op itself.
+ * Ours count each product once, at the innermost op with a formula, and go up from there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "timeline/build/flops.h"
 #include "timeline/model/build.h"
 
-/* What the ops of one name with one list of inputs do. */
+/* What ops of one name with one list of inputs compute. */
 struct known_flops {
 	struct hash place_of;
 	VEC(struct flops) items;
@@ -26,7 +26,7 @@ static void known_flops__done(struct known_flops *k)
 	vec_done(&k->items);
 }
 
-/* Names are interned: most have no formula, which need not be found out for each op. */
+/* Most names have no formula. Names are interned, so the search runs once per name. */
 static int has_formula(struct known_flops *k, const char *name)
 {
 	const uint64_t *known = hash__find(&k->formula_of, (uintptr_t)name);
@@ -73,7 +73,7 @@ int build_flops(struct build *b)
 	sums = build_op_sums(b);
 	if (!sums)
 		return -ENOMEM;
-	/* Children stand after their parents. */
+	/* Children come after their parents. */
 	for (size_t i = t->ops.nr; i-- > 0 && !err;) {
 		const struct tl_op *op = &t->ops.items[i];
 		uint64_t *above =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From a backward op to the forward op whose gradient it computes: both carry autograd's sequence
- * number, which counts per forward thread. Ops that asked for the number without using it up carry
- * it too, so the last to begin counts. PyTorch's thread numbers are not tids.
+ * Finds the forward op whose gradient a backward op computes. Both carry autograd's sequence
+ * number, which counts per forward thread. Ops that asked for the number without consuming it carry
+ * it too, so the last one to begin counts. PyTorch's thread numbers are not tids.
  */
 #include "timeline/model/build.h"
 
@@ -49,7 +49,7 @@ static uint32_t find_forward(const struct timeline *t, const struct hash *forwar
 	return (uint32_t)*known;
 }
 
-/* How many frames of the stack are Python's. Remembering it may fail: then it is counted again. */
+/* Counts the Python frames of a stack. If the result cannot be remembered, it is counted again. */
 static uint64_t python_frames(const struct timeline *t, struct hash *known_of, uint32_t stack_id)
 {
 	const uint64_t *known = hash__find(known_of, stack_id);
@@ -66,8 +66,9 @@ static uint64_t python_frames(const struct timeline *t, struct hash *known_of, u
 	return nr;
 }
 
-/* What a backward node calls belongs to the node's forward op, unless Python called it within: a
- * hook, or the backward() of a Python function. Then its own stack says more. */
+/* Decides whose stack to show: what a backward node calls belongs to the node's forward op, unless
+ * Python called it within the node (a hook, or the backward() of a Python function). Then its own
+ * stack says more. */
 static uint32_t inherited(const struct timeline *t, struct hash *python_of, const struct tl_op *op)
 {
 	const struct tl_op *parent = op->parent == TL_NONE ? NULL : &t->ops.items[op->parent];
@@ -124,7 +125,7 @@ static bool ends_with(const char *text, const char *end)
 	return nr >= end_nr && !strcmp(text + nr - end_nr, end);
 }
 
-/* What runs while record_function() and torch.cuda.nvtx begin an annotation. */
+/* Functions of record_function() and torch.cuda.nvtx that begin an annotation. */
 static bool begins_annotations(const struct recording_frame *f)
 {
 	static const char *const files[] = {"/torch/_ops.py", "/torch/autograd/profiler.py",
@@ -147,7 +148,7 @@ struct tl_stack timeline__stack_inside(const struct timeline *t, uint32_t own_st
 	for (size_t i = 0; i < s.nr; i++) {
 		struct recording_frame f = recording__frame(t->recording, s.frames[i]);
 
-		/* Native ones between them belong to them. */
+		/* Native frames between them belong to them. */
 		if (f.kind != RECORDING_FRAME_PYTHON)
 			continue;
 		if (!begins_annotations(&f))

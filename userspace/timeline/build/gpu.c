@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * GPU work to the calls that asked for it, by process and correlation id; from there to the ops. An
- * id comes back after 2^32 calls: the last call before the work counts.
+ * Joins GPU work with the call that asked for it, by process and correlation id, and so with the
+ * op. An id comes back after 2^32 calls: the last call before the work counts.
  */
 #include "timeline/model/gpu.h"
 
@@ -37,7 +37,7 @@ static int sort_work(struct build *b)
 
 /* ---- calls ---- */
 
-/* Some CUPTIs of CUDA 13.0 number the work of graphs wrongly: then it is nobody's. */
+/* Some CUPTI versions of CUDA 13.0 give the work of graphs a wrong id: such work has no call. */
 static bool may_have_asked(const struct tl_api *api, const struct tl_gpu *g)
 {
 	return !g->graph || !api->name[0] || strstr(api->name, "GraphLaunch");
@@ -68,7 +68,7 @@ static void match(struct build *b, struct tl_gpu *g)
 		g->shown_end_ns = g->shown_start_ns;
 }
 
-/* Windows of samples are of CUPTI's records: what was asked for outside is seen by chance. */
+/* Drops work that was asked for outside of windows of CUPTI's records: it was seen by chance. */
 static void drop_outside(struct build *b)
 {
 	struct tl_gpus *gpu = &b->t->gpu;
@@ -96,8 +96,8 @@ static bool is_launch(const char *name)
 	return false;
 }
 
-/* One that CUPTI has not seen is no loss of CUPTI's. Without any work of the process on a GPU there
- * are no times that could be taken for all. */
+/* Counts a launch whose kernel is missing. A launch that CUPTI did not see is no loss of CUPTI's;
+ * it counts where its process has GPU work, whose times could be taken for all. */
 static void count_launch(struct build *b, const bool *has_work, const struct tl_api *api)
 {
 	if (b->windows.of_gpu && timeline__window_at(b->t, api->start_ns) == TL_NONE)
@@ -108,7 +108,8 @@ static void count_launch(struct build *b, const bool *has_work, const struct tl_
 		b->counts[TL_LAUNCH_UNMATCHED]++;
 }
 
-/* What a thread launches while it captures a stream becomes part of a graph, and runs with that. */
+/* Counts the launches whose kernels are missing. What a thread launches while it captures a stream
+ * becomes part of a graph, and runs with that. */
 static int count_launches(struct build *b)
 {
 	CLEANUP(cleanup_free)
@@ -138,7 +139,7 @@ static int count_launches(struct build *b)
 
 /* ---- ops ---- */
 
-/* torch.profiler gives asynchronous ops no GPU time. */
+/* torch.profiler gives no GPU time to asynchronous ops. */
 static int sum_up(struct build *b)
 {
 	const struct timeline *t = b->t;
@@ -179,7 +180,8 @@ static void uses__done(struct uses *u)
 	hash__done(&u->context_of);
 }
 
-/* Work comes by start, so the union is what lies after all that came before. */
+/* Adds work to a union. Work comes by start, so the union grows by what lies after all earlier
+ * work. */
 static void add_use(const struct build *b, struct tl_gpu_use *use, const struct tl_gpu *g,
 		    const struct tl_api *api)
 {
@@ -209,7 +211,8 @@ static void add_use(const struct build *b, struct tl_gpu_use *use, const struct 
 		use->queue_max_ns = queue_ns;
 }
 
-/* Streams and devices are few: the hash leads to the first of its value, others follow it. */
+/* Finds or makes the entry of a stream or device. The hash leads to the first with its value;
+ * others follow. */
 static bool is_use(const struct tl_gpu_use *use, const struct tl_gpu *g, uint32_t stream)
 {
 	return use->process == g->process && use->device == g->device && use->stream == stream;
@@ -247,7 +250,7 @@ static uint64_t context_key(const struct tl_gpu *g)
 	return (uint64_t)g->process << 32 | g->context;
 }
 
-/* A context of two devices, which cannot be, is no one's. */
+/* Assigns contexts to devices. A context of two devices is impossible, and gets none. */
 static int note_context(struct uses *u, const struct tl_gpu *g)
 {
 	const uint64_t *known = hash__find(&u->context_of, context_key(g));
@@ -276,7 +279,7 @@ static int use_work(struct uses *u)
 	return err;
 }
 
-/* A synchronisation names its context only. */
+/* Sets the device of synchronisations, which name only their context. */
 static void find_devices(struct uses *u)
 {
 	struct tl_gpus *gpu = &u->b->t->gpu;

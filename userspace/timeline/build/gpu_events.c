@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which record of a CUDA event a synchronisation waits for: the one that CUPTI names, else the last
- * one of this event that was asked for before. An event may be recorded again and again; the ids of
- * calls tell what came before what.
+ * Finds the record of a CUDA event that a synchronisation waits for: the one that CUPTI names, else
+ * the last record of this event that was requested before. An event may be recorded again and
+ * again; the ids of calls give the order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : compare_u64(x->correlation_id, y->correlation_id);
 }
 
-/* The last one of the same event whose call came before this one's; NULL: there is none. */
+/* The last record of the same event whose call came before this one's. NULL: none. */
 static const struct raw_cuda_event *last_before(const struct build *b, const struct tl_gpu *g)
 {
 	const struct raw_cuda_event wanted = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Rows for GPU work in a drawing, in which slices of one row may not overlap. A stream's work has
- * lane 0; what overlaps there (programmatic dependent launch) goes to the next lane with room, and
- * synchronisations always go above lane 0. Each process has rows of its own: what two processes
- * call device 0 may be two.
+ * Chooses rows for GPU work in a drawing, where slices of one row may not overlap. A stream's work
+ * has lane 0. Work that overlaps it (programmatic dependent launch) goes to the next lane with
+ * room; synchronisations always go above lane 0. Each process has its own rows: what two processes
+ * call device 0 may be two devices.
  */
 #include "timeline/model/build.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Ops by instance, and what a missing instance means. An op that is still open at the end of the
- * capture has no event, though its children have; that is no loss. Instances count up per thread at
- * entry, so an op that began after the missing one with a parent from before it proves that the
+ * Finds ops by instance, and decides what a missing instance means. An op that is still open at the
+ * end of the capture has no event, though its children do; that is no loss. Instances count up per
+ * thread at entry. So if an op began after the missing one, and its parent is from before it, the
  * missing one had ended.
  */
 #include "timeline/model/build.h"
@@ -19,7 +19,7 @@ static uint32_t number_of(uint64_t instance)
 	return (uint32_t)(instance >> 32);
 }
 
-/* Where the first instance that is not below this one lies. */
+/* Finds the first instance that is not below this one. */
 static size_t lower_bound(const struct build *b, uint64_t instance)
 {
 	size_t low = 0, high = b->t->ops.nr;
@@ -52,7 +52,7 @@ bool build_instance_ended(const struct build *b, uint64_t instance)
 	       b->tree.oldest_parent[at] < instance;
 }
 
-/* The first op of the thread that begins after this time. */
+/* Finds the first op of the thread that begins after this time. */
 static uint32_t next_op(const struct build *b, uint32_t thread, uint64_t time_ns)
 {
 	uint32_t low = b->tree.thread_ops[thread], high = b->tree.thread_ops[thread + 1];
@@ -68,8 +68,8 @@ static uint32_t next_op(const struct build *b, uint32_t thread, uint64_t time_ns
 	return low;
 }
 
-/* When the next op begins, or a time before that. Asynchronous ops stand among the others without
- * holding them. */
+/* Limits the gap where the next op begins. Asynchronous ops stand among the others without holding
+ * them. */
 static uint64_t next_start(const struct build *b, uint32_t thread, uint32_t from)
 {
 	const struct tl_op *ops = b->t->ops.items;
@@ -114,7 +114,7 @@ uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 	return op;
 }
 
-/* For each place: the least parent of it and of the later ones of its thread number. */
+/* Computes, for each place, the least parent from there on in its thread. */
 static void find_oldest_parents(struct build *b)
 {
 	const uint64_t *parents = b->tree.parents.items;
@@ -131,7 +131,7 @@ static void find_oldest_parents(struct build *b)
 	}
 }
 
-/* It is there, though it stands for itself. */
+/* The instance exists, though it stands for itself. */
 static bool is_async(const struct build *b, uint64_t instance)
 {
 	uint32_t op = build_op_of_instance(b, instance);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Allocations and frees: a free takes its size from the allocation at its address, on its device
- * in its process. Totals count what the capture saw: memory from before it is in neither.
+ * Pairs allocations and frees. A free takes its size from the allocation at its address, on its
+ * device and in its process. Totals count only memory that was allocated within the capture.
  */
 #include "timeline/model/build.h"
 
@@ -15,7 +15,7 @@
 struct device {
 	struct hash live; /* address -> index in timeline.memory */
 	int64_t total_bytes;
-	struct hash before; /* address -> bytes, of what was allocated before the window */
+	struct hash before; /* address -> bytes, of allocations before the window */
 };
 
 struct ledger {
@@ -58,8 +58,7 @@ static struct device *device_of(struct ledger *l, const struct raw_memory *m)
 
 /* ---- the op ---- */
 
-/* The kernel's programs do not see ops that come by callback: those are found by thread and time.
- */
+/* BPF programs do not see ops that are reported by callback: those are found by thread and time. */
 static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m)
 {
 	uint32_t op = build_op_at(b, m->thread, m->time_ns, NULL);
@@ -69,7 +68,7 @@ static uint32_t callback_op_at(const struct build *b, const struct raw_memory *m
 	return op != TL_NONE && b->t->ops.items[op].step ? op : TL_NONE;
 }
 
-/* By instance. If that op is lost or was still open at the end, what it stood in. */
+/* Finds the op by its instance; if that op was lost, or still open at the end, the op around it. */
 static uint32_t op_of(struct build *b, const struct raw_memory *m)
 {
 	uint32_t op, above;
@@ -98,7 +97,7 @@ static void attribute(struct tl_op_sums *sums, const struct tl_memory *m)
 		op->self_cuda_bytes = add(op->self_cuda_bytes, m->bytes);
 }
 
-/* Children's bytes into their parents: children stand after their parents. */
+/* Adds children's bytes to their parents. Children come after their parents. */
 static void sum_up(const struct timeline *t, struct tl_op_sums *sums)
 {
 	for (size_t i = t->ops.nr; i-- > 0;) {
@@ -120,7 +119,7 @@ static int allocated(struct ledger *l, struct device *d, const struct tl_memory 
 {
 	uint64_t before;
 
-	/* The address is given out again, so a free went missing: the memory is gone. */
+	/* The address is given out again, so a free is missing: that memory is gone. */
 	if (hash__delete(&d->live, m->address, &before)) {
 		l->b->counts[TL_FREE_LOST]++;
 		d->total_bytes = add(d->total_bytes, -l->t->memory.items[before].bytes);
@@ -137,7 +136,7 @@ static int before_window(struct device *d, const struct raw_memory *raw)
 	return 0;
 }
 
-/* Sets m's size and partner; false if nobody knows the size. */
+/* Sets the size and partner of m. False: the size is not known. */
 static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 {
 	struct tl_memory *from;
@@ -157,7 +156,7 @@ static bool freed(struct ledger *l, struct device *d, struct tl_memory *m)
 
 bool build_memory_possible(const struct raw_memory *m)
 {
-	/* What was refused need not be possible. */
+	/* A refused size need not be a possible one. */
 	if (m->flags & GP_MEMORY_OOM)
 		return m->bytes >= 0;
 	if (m->bytes > TL_SIZE_END || m->bytes < -TL_SIZE_END)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Two operators of a thread, one after the other, were called from stacks that have their outermost
- * frames in common. The function in which they part tells from where to where the thread came: in
- * one call of it, or, where the second place lies before the first one, perhaps in two.
+ * Two successive operators of a thread were called from stacks that share their outermost frames.
+ * The function in which the stacks part shows from where to where the thread went: in one call of
+ * it, or, if the second place lies before the first one, perhaps in two.
  */
 #include "timeline/build/op_gaps.h"
 
@@ -20,7 +20,7 @@ struct stack {
 	size_t nr;
 };
 
-/* Without its outermost frames a stack cannot be compared with another one. */
+/* A stack without its outermost frames cannot be compared. */
 static bool whole_stack(const struct timeline *t, uint32_t id, struct stack *ret_stack)
 {
 	uint32_t flags;
@@ -37,7 +37,7 @@ static bool same_function(const struct timeline *t, uint32_t a, uint32_t b)
 	return f.kind == g.kind && !strcmp(f.function, g.function) && !strcmp(f.file, g.file);
 }
 
-/* The two places of the innermost function that is in both. False: there is none. */
+/* Finds the two places of the innermost function that both stacks have. False: none. */
 static bool common_function(const struct timeline *t, const struct stack *a, const struct stack *b,
 			    uint32_t ret_frames[2])
 {
@@ -58,7 +58,7 @@ static bool common_function(const struct timeline *t, const struct stack *a, con
 	return true;
 }
 
-/* What the thread did last, and when that was over. */
+/* What the thread did last, and when that ended. */
 struct last {
 	uint32_t thread;
 	uint32_t stack_id;

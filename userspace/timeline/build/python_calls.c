@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of Python functions. Each op says how many of the frames of its stack are in the calls of
- * the op before it on its thread; the others begin with it. A call is there if an operator began in
- * it: annotations alone make none, since what opens them is over at once. Where instances are
- * missing nothing is known to go on.
+ * Finds calls of Python functions. Each op reports how many frames of its stack belong to the same
+ * calls as in the op before it on its thread; its other frames are calls that begin with it. A call
+ * needs an operator that began in it: annotations alone make none, as what opens them is over at
+ * once. Nothing is assumed to go on where instances are missing.
  */
 #include "timeline/model/build.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* Calls open at a time, and all of them: no honest recording has more. */
+/* Limits on calls open at a time, and on all calls: no honest recording has more. */
 #define OPEN_MAX  GP_STACK_FRAMES
 #define CALLS_MAX (1U << 24)
 
@@ -22,7 +22,7 @@ enum frame_kind { FRAME_OTHER = 0, FRAME_MODULE = 1, FRAME_INNER_MODULE = 2 };
 
 struct open_call {
 	uint64_t first;	    /* instance of its first op */
-	uint64_t second_ns; /* begin of the one after that, 0: none yet */
+	uint64_t second_ns; /* begin of its second op, 0: none yet */
 	uint64_t end_ns;
 	uint32_t call;	/* of timeline.python_calls */
 	uint32_t under; /* the op in which it began, or TL_NONE */
@@ -44,8 +44,8 @@ struct caller {
 
 /* ---- closing ---- */
 
-/* What began in the call and holds the op `next` (TL_NONE: none), which is in it no more; not what
- * was the last thing to begin there. TL_NONE: nothing. */
+/* Finds what began in the call and holds the op `next` (TL_NONE: none), which is no longer in it;
+ * the last thing to begin there does not count. TL_NONE: nothing. */
 static uint32_t outliving(const struct caller *c, const struct open_call *o, uint32_t next)
 {
 	const struct tl_op *ops = c->t->ops.items;
@@ -59,8 +59,8 @@ static uint32_t outliving(const struct caller *c, const struct open_call *o, uin
 	return around;
 }
 
-/* Where a call ended that something outlives cannot be shown, unless that was the first thing in
- * it: then what is left lies within that. False: it is not shown. */
+/* Shortens a call that something in it outlives: its end is not known. If that was the first thing
+ * in it, the rest lies within that thing. False: the call is not shown. */
 static bool trim(struct caller *c, const struct open_call *o, uint32_t next)
 {
 	uint32_t op = outliving(c, o, next);
@@ -92,7 +92,7 @@ static void close_calls(struct caller *c, uint32_t nr, uint32_t next)
 	}
 }
 
-/* How many calls the end of what they began in has left whole. */
+/* Counts the calls that stay whole when what they began in ends. */
 static uint32_t still_inside(const struct caller *c, const struct tl_op *op)
 {
 	uint32_t nr = 0;
@@ -110,8 +110,8 @@ static uint32_t step_of(const struct timeline *t, uint32_t op)
 	return op;
 }
 
-/* How many of the calls that are open the op is in. A step that was found is no part of the
- * program: calls are shown in each anew. */
+/* Counts the open calls that the op is in. Steps that were found are not part of the program: in
+ * each of them calls are shown anew. */
 static uint32_t shared(struct caller *c, const struct tl_op *op, uint32_t same_nr)
 {
 	uint32_t nr = same_nr < c->open_nr ? same_nr : c->open_nr, step = c->step, inside;
@@ -143,7 +143,7 @@ static bool ends_in(const char *text, const char *end)
 	return nr >= end_nr && !strcmp(text + nr - end_nr, end);
 }
 
-/* PyTorch 2.1 put one function around that which was there. */
+/* PyTorch 2.1 wrapped the earlier function in another one. */
 static enum frame_kind look_at(const struct recording_frame *f)
 {
 	if (!ends_in(f->file, "/torch/nn/modules/module.py"))
@@ -168,7 +168,7 @@ static enum frame_kind kind_of(struct caller *c, uint32_t frame)
 	return kind;
 }
 
-/* The calls of modules that the op is in, outermost first. */
+/* Finds the calls of modules that the op is in, outermost first. */
 static uint32_t chain_of(const struct timeline *t, uint32_t call, uint32_t chain[GP_MODULE_DEPTH])
 {
 	uint32_t nr = call == TL_NONE ? 0 : t->module_calls.items[call].depth + 1;
@@ -178,7 +178,7 @@ static uint32_t chain_of(const struct timeline *t, uint32_t call, uint32_t chain
 	return nr;
 }
 
-/* Which of its calls are those of modules: in the same order, if they are as many. */
+/* Matches the op's calls with those of modules: in the same order, if their numbers agree. */
 static void place_modules(struct caller *c, const struct tl_op *op, const uint32_t *frames)
 {
 	uint32_t chain[GP_MODULE_DEPTH], calls[GP_MODULE_DEPTH], nr = 0;
@@ -228,7 +228,7 @@ static int open_call(struct caller *c, const struct tl_op *op, uint32_t frame)
 	return vec_push(&c->t->python_calls, call);
 }
 
-/* The op begins in the innermost call. */
+/* Notes that the op begins in the innermost call. */
 static void add_op(struct caller *c, uint32_t index)
 {
 	const struct tl_op *op = &c->t->ops.items[index];
@@ -240,7 +240,7 @@ static void add_op(struct caller *c, uint32_t index)
 		c->open[c->open_nr - 1].has_op = true;
 }
 
-/* It ends in the innermost call that it began in and that is still open. */
+/* Extends the call in which it ends: the innermost one that it began in and that is still open. */
 static void end_op(struct caller *c, const struct tl_op *op)
 {
 	for (uint32_t i = c->open_nr; i-- > 0;) {
@@ -254,7 +254,7 @@ static void end_op(struct caller *c, const struct tl_op *op)
 	}
 }
 
-/* Before the next op, which lies in `around` (TL_NONE: in none): what is over by then. */
+/* Closes the calls that are over before the next op, which lies in `around` (TL_NONE: in none). */
 static void end_ops(struct caller *c, uint32_t around)
 {
 	const struct tl_op *ops = c->t->ops.items;
@@ -302,8 +302,8 @@ static int take_op(struct caller *c, uint32_t index)
 
 /* ---- the whole ---- */
 
-/* Takes out those that are none, and what is in them is in what is around them. `place` and
- * `has_module` have room for all calls, of Python functions and of modules. */
+/* Removes calls that are none, and gives what is in them to the call around. `place` and
+ * `has_module` have room for all calls of Python functions and of modules. */
 static void compact(struct caller *c, uint32_t *place, bool *has_module)
 {
 	struct timeline *t = c->t;
@@ -353,7 +353,7 @@ static int find_calls(struct caller *c)
 	return err;
 }
 
-/* Those of modules alone. */
+/* Makes calls of modules alone. */
 static int take_module_calls(struct timeline *t)
 {
 	for (uint32_t i = 0; i < t->module_calls.nr; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's garbage collections, and the calls of Python functions around them. A collection lies
- * within the calls that are open when it begins, and those of finalizers lie within it. Of a call
- * only the first and the last operator are known, and either may be a finalizer's.
+ * Places Python's garbage collections among calls of Python functions. A collection lies within the
+ * calls that are open when it begins; calls of finalizers lie within it. Only the first and the
+ * last operator of a call are known, and either may be a finalizer's.
  */
 #include "timeline/model/build.h"
 
@@ -22,7 +22,7 @@ static int by_thread(const void *a, const void *b)
 	return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
 }
 
-/* Two at a time of one thread cannot be. */
+/* A thread cannot run two at a time. */
 static void leave_out_overlapping(struct build *b)
 {
 	struct timeline *t = b->t;
@@ -40,7 +40,7 @@ static void leave_out_overlapping(struct build *b)
 	t->python_gcs.nr = nr;
 }
 
-/* The one that had begun on the thread before this time and ended after it, or NULL. */
+/* Finds the collection that began on the thread before this time and ended after it, or NULL. */
 static struct tl_python_gc *gc_at(struct timeline *t, uint32_t thread, uint64_t time_ns)
 {
 	size_t low = 0, high = t->python_gcs.nr;
@@ -68,7 +68,7 @@ static bool is_quiet(const struct build *b, uint32_t thread, uint64_t from_ns, u
 	return gap.low_ns <= from_ns && gap.high_ns >= to_ns;
 }
 
-/* An op that goes on after the collection in which it began: its end is only a bound. */
+/* An op that outlives the collection in which it began: its end is only a bound. */
 static bool is_crossed_at_end(const struct build *b, const struct tl_python_gc *gc)
 {
 	uint32_t op = build_op_at(b, gc->thread, gc->end_ns, NULL);
@@ -77,7 +77,7 @@ static bool is_crossed_at_end(const struct build *b, const struct tl_python_gc *
 	       b->t->ops.items[op].end_ns > gc->end_ns;
 }
 
-/* A call that had begun before the collection did, or goes on after it, holds all of it. */
+/* A call that began before the collection, or goes on after it, holds all of it. */
 static void lengthen(struct build *b, struct tl_python_call *call)
 {
 	const struct tl_python_gc *gc = gc_at(b->t, call->thread, call->end_ns);
@@ -91,7 +91,7 @@ static void lengthen(struct build *b, struct tl_python_call *call)
 		call->start_ns = gc->start_ns;
 }
 
-/* Of what crosses it nevertheless an end is only a bound, or another call was taken for it. */
+/* Whatever still overlaps it has an end that is only a bound, or was taken for another call. */
 static void mark(struct timeline *t, uint32_t thread, uint64_t start_ns, uint64_t end_ns)
 {
 	struct tl_python_gc *gc = gc_at(t, thread, start_ns);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Steps of a program that does not name them: from annotations that PyTorch itself makes, or else
- * from the cycle of operators. A step that is not whole is none, and where nothing tells, there are
- * no steps.
+ * Finds the steps of a program: from annotations that PyTorch itself makes, or else from the cycle
+ * of operators. Incomplete steps are dropped; without any such mark there are no steps.
  */
 #include "common/step_annotations.h"
 
@@ -38,8 +37,8 @@ struct process_discovery {
 	struct hash marks_of;	    /* name and thread -> its marks */
 	VEC(struct step_edge) ends; /* where the steps of one process meet */
 	uint64_t first_number;	    /* of the first step of a recording by steps */
-	uint64_t whole_nr;	    /* so many steps end with the recording; 0: it was cut */
-	const char *marker;	    /* what told the steps while they were recorded, or NULL */
+	uint64_t whole_nr;	    /* whole steps until the recording's end; 0: it was cut */
+	const char *marker;	    /* what marked the steps during the capture, or NULL */
 	bool by_steps;		    /* the recording begins where a step does */
 };
 
@@ -85,7 +84,7 @@ static int find_marks(struct process_discovery *f)
 	return err;
 }
 
-/* Of two optimizers the one that runs less often ends the step, as the other is part of it. */
+/* Of two optimizers the one that runs less often ends the step: the other is part of it. */
 static bool reports_more(const struct process_discovery *f, const struct marks *a,
 			 const struct marks *b)
 {
@@ -134,7 +133,7 @@ static int collect(struct process_discovery *f, const struct marks *m)
 	return 0;
 }
 
-/* The step ends with the outermost op that holds this mark and no other one: an annotation around
+/* The step ends with the outermost op that holds this mark and no other: an annotation around
  * optimizer.step(), say, but not one around an epoch. */
 static uint32_t outermost(const struct process_discovery *f, size_t at)
 {
@@ -165,7 +164,7 @@ static void set_ends(struct process_discovery *f, const struct marks *m)
 
 /* ---- the steps of one process ---- */
 
-/* Whether nothing was seen for some of that time: it is not known what it holds. */
+/* Whether nothing was collected for some of that time, so that its content is not known. */
 static bool was_paused(const struct timeline *t, uint64_t start_ns, uint64_t end_ns)
 {
 	if (t->windows.nr)
@@ -196,7 +195,7 @@ static int add_step(struct process_discovery *f, struct tl_step_series *series, 
 	return 0;
 }
 
-/* The program's own: they have their ops. */
+/* Adds the program's own steps, which have ops. */
 static int own_steps(struct process_discovery *f, struct tl_step_series *series)
 {
 	for (size_t i = 0; i < f->ends.nr; i++) {
@@ -212,7 +211,7 @@ static int own_steps(struct process_discovery *f, struct tl_step_series *series)
 	return 0;
 }
 
-/* Ops within the one of this index. */
+/* Counts the ops within the op of this index. */
 static uint32_t ops_within(const struct process_discovery *f, uint32_t op)
 {
 	const struct tl_op *ops = f->t->ops.items;
@@ -225,9 +224,9 @@ static uint32_t ops_within(const struct process_discovery *f, uint32_t op)
 }
 
 /*
- * So many ops, at least, are within a __next__ that delivers something. One that only says that the
- * epoch is over does next to nothing, and makes no step. With worker processes all do next to
- * nothing here, and it is not seen which was the last.
+ * The least ops within a __next__ that delivers something. One that only reports the end of the
+ * epoch does next to nothing and makes no step. With worker processes every __next__ does next to
+ * nothing here, and the last cannot be told apart.
  */
 static uint32_t least_of_next(const struct process_discovery *f)
 {
@@ -241,7 +240,7 @@ static uint32_t least_of_next(const struct process_discovery *f)
 	return (most + 3) / 4;
 }
 
-/* From one place to the next, within the op that holds the step. */
+/* Adds the steps from one place to the next, within the op that holds the step. */
 static int between(struct process_discovery *f, struct tl_step_series *series,
 		   const struct step_edge *from, const struct step_edge *to, bool begins)
 {
@@ -279,7 +278,7 @@ static int steps_between(struct process_discovery *f, struct tl_step_series *ser
 
 /* ---- a cycle of operators ---- */
 
-/* The thread of the process with the most ops that no other op called; TL_NONE: there is none. */
+/* Finds the thread of the process with the most top-level ops. TL_NONE: none. */
 static uint32_t busiest(const struct process_discovery *f, uint32_t process, const uint32_t *tops)
 {
 	uint32_t best = TL_NONE;
@@ -291,7 +290,7 @@ static uint32_t busiest(const struct process_discovery *f, uint32_t process, con
 	return best;
 }
 
-/* Where there is an optimizer, or backward ops, a cycle of operators is a layer, not a step. */
+/* With an optimizer, or backward ops, a cycle of operators is a layer, not a step. */
 static bool trains(struct process_discovery *f, uint32_t process)
 {
 	const struct timeline *t = f->t;
@@ -330,7 +329,7 @@ static int collect_tops(struct process_discovery *f, uint32_t thread, uint32_t *
 	return 0;
 }
 
-/* Where in the cycle it begins: behind the longest pause, over all of its turns. */
+/* Finds where the cycle begins: behind the longest pause, summed over all turns. */
 static size_t longest_pause(const struct process_discovery *f, const struct cycle *p)
 {
 	const struct tl_op *ops = f->t->ops.items;
@@ -352,7 +351,7 @@ static size_t longest_pause(const struct process_discovery *f, const struct cycl
 	return best;
 }
 
-/* Leaves only the places where a turn begins, and the one where the last one ends. */
+/* Keeps the places where a turn begins, and the end of the last turn. */
 static int keep_turns(struct process_discovery *f, const uint32_t *symbols, struct cycle *p)
 {
 	size_t kept = 0, at, end = p->first + p->run;
@@ -368,7 +367,7 @@ static int keep_turns(struct process_discovery *f, const uint32_t *symbols, stru
 	return 0;
 }
 
-/* What was found while it was recorded, between ops of the first one's thread. */
+/* Takes the steps that were found during the capture, between ops of the first one's thread. */
 static int reported_steps(struct process_discovery *f, struct tl_step_series *series)
 {
 	const struct step_begin *begins = f->b->steps.begins.items;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * An op for each step, merged into the sorted ops: what lies in a step on its thread, and had the
- * step's parent, becomes its child.
+ * Gives each step an op, merged into the sorted ops. What lies in the step on its thread, and had
+ * the step's parent, becomes its child.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void find_befores(struct merge *m)
 		m->before[next++] = (uint32_t)t->ops.nr;
 }
 
-/* The new index of an op: so many steps stand before it. */
+/* Computes the new index of an op: steps that stand before it push it back. */
 static uint32_t moved(const struct merge *m, uint32_t op)
 {
 	uint32_t low = 0, high = m->places_nr;
@@ -96,7 +96,7 @@ static void put_step(struct merge *m, const struct step_place *p, uint32_t at)
 	};
 }
 
-/* In place, as ops may be most of the memory that there is: from the end, where there is room. */
+/* Merges in place, from the end, where there is room: ops may be most of the memory in use. */
 static void merge_all(struct merge *m)
 {
 	struct timeline *t = m->b->t;
@@ -112,7 +112,7 @@ static void merge_all(struct merge *m)
 	}
 }
 
-/* Steps know theirs by their new number. */
+/* Steps get the new index of their op. */
 static void renumber_parents(const struct merge *m)
 {
 	struct timeline *t = m->b->t;
@@ -137,7 +137,7 @@ static void adopt(struct timeline *t, uint32_t step)
 	}
 }
 
-/* Everything that names ops by their place follows. */
+/* Adapts everything that refers to ops by index. */
 static void renumber(const struct merge *m)
 {
 	struct build *b = m->b;

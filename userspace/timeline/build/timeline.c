@@ -109,7 +109,7 @@ static struct timeline *timeline_alloc(const struct recording *rec)
 	return t->private->intern ? TAKE(t) : NULL;
 }
 
-/* A recording that was cut, or lies, gets the window of its events. */
+/* Sets the window. A recording that was cut, or lies, gets the window of its events. */
 static void set_window(struct timeline *t, const struct build *b)
 {
 	uint64_t realtime_ns;
@@ -125,7 +125,7 @@ static void set_window(struct timeline *t, const struct build *b)
 			any && b->context.last_ns > t->start_ns ? b->context.last_ns : t->start_ns;
 }
 
-/* Of the window alone. */
+/* Sums up the pauses within the window. */
 static void add_pauses(struct timeline *t)
 {
 	for (size_t i = 0; i < t->pauses.nr; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Op trees. The ops of a thread are walked in order of entry with a stack of the open ones; every
- * end is cut to lie within what is below it on the stack, so the result nests strictly whatever
+ * Builds op trees. Walks the ops of a thread in order of entry, with a stack of the open ones. Cuts
+ * every end so that it lies within the op below on the stack: the result nests strictly, whatever
  * the events say.
  */
 #include "timeline/model/build.h"
@@ -15,8 +15,8 @@
 
 /* ---- order ---- */
 
-/* Entry order of two ops that begin at the same time on one thread: by instance, since instances
- * count up; without them the longer one first. */
+/* Orders two ops that begin at the same time on one thread: by instance, as instances count up;
+ * without instances the longer one first. */
 static int by_entry(const void *a, const void *b, void *ops)
 {
 	uint32_t i = ((const struct sort_item *)a)->index;
@@ -37,7 +37,8 @@ static bool same_start(const struct tl_op *a, const struct tl_op *b)
 	return a->thread == b->thread && a->start_ns == b->start_ns;
 }
 
-/* Where each op has to come from that they stand by (thread, start, entry); the caller frees. */
+/* Computes which op comes to each place so that they stand by (thread, start, entry). The caller
+ * frees. */
 static int order_ops(const struct timeline *t, struct sort_item **ret_order)
 {
 	size_t nr = t->ops.nr, end;
@@ -68,8 +69,8 @@ static int order_ops(const struct timeline *t, struct sort_item **ret_order)
 	return 0;
 }
 
-/* In place, round after round of those that take each other's: a copy would double what the ops
- * take. */
+/* Moves ops in place, along the cycles of the permutation: a copy would double the memory of
+ * ops. */
 static void put_in_order(struct build *b, struct sort_item *order)
 {
 	struct tl_op *ops = b->t->ops.items, op;
@@ -117,8 +118,8 @@ static bool has_bound(const struct tl_op *op)
 	return op->flags & GP_OP_EXCEPTION;
 }
 
-/* Takes the ops above `depth` off the stack. Those that claim to go on end now: of an op that an
- * exception left that is the best bound; of others it is a repair. */
+/* Pops the ops above `depth`. Those that claim to go on end now: for an op that an exception left
+ * this is the best bound, for others it is a repair. */
 static void close_above(struct nest *n, size_t depth, uint64_t now_ns)
 {
 	while (n->depth > depth) {
@@ -131,14 +132,14 @@ static void close_above(struct nest *n, size_t depth, uint64_t now_ns)
 	}
 }
 
-/* Probes and callbacks see the same stack, each without the other's ops. */
+/* Probes and callbacks see the same stack, but neither sees the other's ops. */
 static bool holds_other_source(const struct tl_op *open, const struct tl_op *op)
 {
 	return ((open->flags ^ op->flags) & GP_OP_CALLBACK) && open->end_ns > op->start_ns &&
 	       (open->end_ns >= op->end_ns || has_bound(op));
 }
 
-/* Closes what is above the op's parent. False if that is not open. */
+/* Closes what is above the op's parent. False if the parent is not open. */
 static bool close_to_parent(struct nest *n, uint32_t index, uint64_t parent)
 {
 	size_t stop = n->depth > TL_SEARCH_DEPTH ? n->depth - TL_SEARCH_DEPTH : 0;
@@ -162,8 +163,9 @@ static bool close_to_parent(struct nest *n, uint32_t index, uint64_t parent)
 	return false;
 }
 
-/* The rule where no instance tells: a parent began before and has not ended. Ops whose end is only
- * a bound give way to an op that does not fit into them, or that had no parent at its entry. */
+/* Finds the parent where no instance tells: it began before and has not ended. Ops whose end is
+ * only a bound give way to an op that does not fit into them, or that had no parent at its
+ * entry. */
 static void close_to_container(struct nest *n, const struct tl_op *op, bool had_parent)
 {
 	while (n->depth) {
@@ -226,9 +228,9 @@ static void self_times(struct timeline *t)
 }
 
 /*
- * torch.profiler's removal of duplicates, on the tree as it sees it, without the names it leaves
- * out. One pass from parents to children suffices: a removal changes the only child's children
- * alone, and they come later. An API call is a child there.
+ * Removes duplicates as torch.profiler does, on the tree as it sees it: without the names that it
+ * leaves out, and with API calls as children. One pass from parents to children suffices: a removal
+ * changes only the children of an only child, and they come later.
  */
 int build_collapse(struct build *b)
 {
@@ -238,7 +240,7 @@ int build_collapse(struct build *b)
 
 	if (!heir || !children)
 		return -ENOMEM;
-	/* heir: the op itself, or what stands for it where it is left out. */
+	/* Finds the heir: the op itself, or the one that replaces it where it is left out. */
 	for (uint32_t i = 0; i < t->ops.nr; i++) {
 		const struct tl_op *op = &t->ops.items[i];
 		uint32_t parent = op->parent == TL_NONE ? TL_NONE : heir[op->parent];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is needed while a timeline is built, and the steps of building, whose order is that of
- * timeline.c. Private to this room. Every step takes whatever a damaged or forged recording holds:
- * what cannot be true is repaired or left out, and counted.
+ * State and steps of building a timeline; timeline.c has the order of the steps. Private to this
+ * room. Every step accepts whatever a damaged or forged recording holds: it repairs or drops what
+ * cannot be true, and counts it.
  */
 #ifndef GP_TIMELINE_MODEL_BUILD_H
 #define GP_TIMELINE_MODEL_BUILD_H
@@ -14,35 +14,36 @@
 #include "timeline/model/sort.h"
 #include "timeline/model/timeline.h"
 
-/* What the join finds wrong; each ends up in timeline.losses. */
+/* What the join finds wrong. Each counter ends up in timeline.losses. */
 enum tl_counter {
 	TL_TIME_INVALID = 0,	   /* ops that end before they begin, and times of no real clock */
-	TL_INSTANCE_DUPLICATE = 1, /* ops with an instance that another has already */
+	TL_INSTANCE_DUPLICATE = 1, /* ops with the instance of another op */
 	TL_PARENT_MISSING = 2,	   /* ops whose parent was lost */
 	TL_NESTING_REPAIRED = 3,   /* ops cut so that they lie within their parent */
 	TL_PROCESS_UNKNOWN = 4,	   /* processes that the recording does not name */
 	TL_MEMORY_OP_MISSING = 5,  /* memory events whose op was lost */
-	TL_MEMORY_INVALID = 6,	   /* memory events with a size that cannot be */
+	TL_MEMORY_INVALID = 6,	   /* memory events with an impossible size */
 	TL_FREE_LOST = 7,	   /* allocations at an address whose free was not seen */
 	TL_FREE_UNKNOWN = 8,	   /* added to the recording's own counter of this name */
-	/* From here on only where the recording has GPU events. */
-	TL_API_TIME_INVALID = 9,  /* API calls that end before they begin, or of no real clock */
-	TL_API_OP_MISSING = 10,	  /* API calls whose op was lost */
-	TL_API_UNJOINED = 11,	  /* calls that of uprobe and CUPTI only one saw, which see both */
+	/* The rest is reported only if the recording has GPU events. */
+	TL_API_TIME_INVALID = 9, /* API calls that end before they begin, or of no real clock */
+	TL_API_OP_MISSING = 10,	 /* API calls whose op was lost */
+	TL_API_UNJOINED =
+		11, /* calls that only one of uprobe and CUPTI saw, while both were watching */
 	TL_GPU_TIME_INVALID = 12, /* GPU work that ends before it begins, or never began */
-	TL_GPU_UNMATCHED = 13,	  /* GPU work whose API call is not there */
-	TL_LAUNCH_UNMATCHED = 14, /* kernel launches whose kernel is not there */
-	TL_GPU_EARLY = 15,	  /* GPU work that began before its call, by the clocks' error */
-	TL_GPU_NOT_DRAWN = 16,	  /* overlapping GPU work that found no row in the trace */
+	TL_GPU_UNMATCHED = 13,	  /* GPU work whose API call is missing */
+	TL_LAUNCH_UNMATCHED = 14, /* kernel launches whose kernel is missing */
+	TL_GPU_EARLY = 15, /* GPU work that seems to begin before its call, by the clocks' error */
+	TL_GPU_NOT_DRAWN = 16,	     /* overlapping GPU work that found no row in the trace */
 	TL_SYNC_DEVICE_UNKNOWN = 17, /* synchronisations of a context with no work of one device */
 	TL_COUNTER_NR = 18,
 };
 
-/* Later times and larger sizes than these are not believed; sums of two stay in 64 bits. */
+/* Later times and larger sizes are refused; the sum of two fits 64 bits. */
 #define TL_TIME_END_NS (1ULL << 62)
 #define TL_SIZE_END    (1LL << 50)
 
-/* How many open ops are looked at to find one: more than any honest capture has. */
+/* How many open ops a search visits at most: more than any honest capture has. */
 #define TL_SEARCH_DEPTH (4 * GP_OP_DEPTH)
 
 struct raw_memory {
@@ -53,24 +54,24 @@ struct raw_memory {
 	uint32_t stack_id;
 	int16_t device_type, device_index;
 	uint8_t flags;
-	bool before; /* the window: it only says how large what is freed later is */
+	bool before; /* before the window: it only tells the size of what is freed later */
 	uint32_t op; /* after build_memory(): of timeline.ops, or TL_NONE */
 };
 
-/* What one op was called with: of build.tensors.words. */
+/* What one op was called with: a range of build.tensors.words. */
 struct raw_tensors {
 	uint64_t instance;
 	uint32_t at, nr;
 };
 
-/* One call of a module, before it has its place. */
+/* One call of a module, before it is placed. */
 struct raw_module_call {
 	struct tl_module_call call; /* without module and parent */
 	uint64_t object;
 	const char *type; /* interned */
 };
 
-/* What one overload may write: see gp_ev_schemas. */
+/* The inputs that one overload may write: see gp_ev_schemas. */
 struct raw_schema {
 	const char *letters; /* interned */
 	uint32_t next;	     /* the next overload of the name, or TL_NONE */
@@ -100,14 +101,14 @@ struct raw_cuda_event {
 	uint32_t device; /* TL_NONE: not known */
 };
 
-/* An API call as GPU work names it. */
+/* An API call under the key by which GPU work names it. */
 struct api_key {
 	uint64_t key; /* process and correlation id */
 	uint64_t start_ns;
 	uint32_t api;
 };
 
-/* Where a call can lie among the ops of its thread. */
+/* The room between ops of a thread in which a call can lie. */
 struct op_gap {
 	uint32_t op; /* innermost open op, or TL_NONE */
 	uint64_t low_ns, high_ns;
@@ -118,25 +119,25 @@ struct clock_reading {
 	uint64_t time_ns, gpu_ns, width_ns;
 };
 
-/* Where a step begins, in a recording that says it. */
+/* The begin of a step, in a recording that reports it. */
 struct step_begin {
 	uint64_t time_ns;
 	uint32_t thread;
 	uint32_t cycle_nr;
 };
 
-/* Stays with the timeline: its strings live here. */
+/* Lives as long as the timeline: its strings are here. */
 struct timeline_private {
 	struct intern *intern;
 };
 
-/* One of several that do not touch. */
+/* One of several spans that do not touch. */
 struct tl_span {
 	uint64_t start_ns, end_ns;
-	uint64_t before_ns; /* all that come before it */
+	uint64_t before_ns; /* summed duration of all spans before it */
 };
 
-/* Where a step lies before it has its op. */
+/* A step before it has its op. */
 struct step_place {
 	uint64_t start_ns, end_ns;
 	uint32_t thread;
@@ -145,15 +146,15 @@ struct step_place {
 	uint32_t flags;
 };
 
-/* read/context.c: what all readers of events ask. */
+/* read/context.c: what all readers of events share. */
 struct build_context {
-	uint32_t *process_of; /* by the 16 bits of an event */
+	uint32_t *process_of; /* by gp_ev_head.process */
 	struct hash pids;     /* pid -> how many processes have it */
 	struct hash thread_of;
 	uint64_t last_thread_key;
 	uint32_t last_thread;
-	uint64_t window_start_ns, window_end_ns; /* what lies outside is left out */
-	uint64_t first_ns, last_ns;		 /* over all events */
+	uint64_t window_start_ns, window_end_ns; /* events outside are dropped */
+	uint64_t first_ns, last_ns;		 /* of all events */
 };
 
 /* read/read.c */
@@ -161,35 +162,35 @@ struct build_reader {
 	struct hash name_of;
 	VEC(struct tl_name) names;
 	uint64_t events_nr;
-	uint64_t memory_before;	    /* that the process took when it began to read */
-	struct memory_now short_of; /* memory, `own` of it by reading; 0: it is not */
+	uint64_t memory_before;	    /* used by this process when reading began */
+	struct memory_now short_of; /* set if memory ran short: `own` is what reading took */
 	uint64_t paused_until_ns;
 };
 
 /* read/windows.c */
 struct build_windows {
-	bool exact;	/* a budget's: what lies in none of them is left out */
-	bool of_gpu;	/* of samples within a budget: of CUPTI's records alone */
-	bool any_marks; /* of those: there may be none, but there was to be one */
-	VEC(struct tl_span) gpu_unobserved;	/* nobody looked at GPUs */
-	VEC(struct tl_span) gpu_unwanted;	/* nor was anybody to */
-	uint64_t least_steps_nr, last_steps_nr; /* as windows say */
-	uint64_t unused_nr;			/* by time, where most are by steps: left out */
-	uint64_t cut_nr; /* ops that began in a window and did not end in it */
+	bool exact;	/* windows of a budget: events in none of them are dropped */
+	bool of_gpu;	/* windows of sampling within a budget: of CUPTI's records only */
+	bool any_marks; /* the latter were recorded, though perhaps none has a length */
+	VEC(struct tl_span) gpu_unobserved;	/* GPUs were not observed */
+	VEC(struct tl_span) gpu_unwanted;	/* and were not meant to be */
+	uint64_t least_steps_nr, last_steps_nr; /* as the windows report */
+	uint64_t unused_nr; /* windows by time that were dropped, as most are by steps */
+	uint64_t cut_nr;    /* ops that a window's end cut off */
 };
 
 /* read/inputs.c */
 struct build_inputs {
 	bool any;
 	struct hash of;	       /* id -> of timeline.inputs */
-	uint64_t invalid_nr;   /* lists that make no sense, ops whose list is missing */
+	uint64_t invalid_nr;   /* malformed lists, and ops whose list is missing */
 	uint64_t valueless_nr; /* ops whose scalars' values were not recorded */
 };
 
 /* read/samples.c */
 struct build_samples {
 	struct hash stack_of; /* id -> of timeline.sampled_stacks */
-	/* Samples with no stack, with one that is not whole, with one that was searched for. */
+	/* Samples without a stack, with an incomplete one, and with one that was searched for. */
 	uint64_t stackless_nr, cut_nr, searched_nr;
 };
 
@@ -199,13 +200,13 @@ struct build_modules {
 	uint64_t invalid_nr;
 };
 
-/* read/tensors.c: which memory ops were called with. */
+/* read/tensors.c: the memory that ops were called with. */
 struct build_tensors {
 	VEC(struct raw_tensors) of_ops;
 	VEC(uint64_t) words;
 	struct hash by_instance; /* -> of_ops */
-	uint64_t invalid_nr;	 /* events of tensors that make no sense */
-	uint64_t device_nr;	 /* tensors that lie on another device than was allocated */
+	uint64_t invalid_nr;	 /* malformed events of tensors */
+	uint64_t device_nr;	 /* tensors on another device than their memory was allocated on */
 };
 
 /* read/tensors.c: what operators may write to. */
@@ -216,7 +217,7 @@ struct build_schemas {
 	uint64_t missing_nr; /* names of operators that no schema describes */
 };
 
-/* read/gpu_read.c, and the steps that join it. */
+/* read/gpu_read.c, and the steps that join its events. */
 struct build_gpu {
 	VEC(struct raw_api) apis;
 	VEC(struct api_key) api_keys; /* after build_api(): sorted by key, then start */
@@ -229,37 +230,36 @@ struct build_gpu {
 
 /* build/tree.c, build/instances.c */
 struct build_tree {
-	/* Until build_tree() has placed them, the parent instance of each op of timeline.ops, whose
-	 * python_call is same_calls of struct gp_ev_op_inputs until build_python_calls(). */
+	/* The parent instance of each op of timeline.ops, until build_tree() places the ops. Until
+	 * build_python_calls() the op's python_call is same_calls of struct gp_ev_op_inputs. */
 	VEC(uint64_t) parents;
-	VEC(struct sort_item) missing; /* parents that are not open, and whose they are */
-	/* After build_tree(): every op's instance, sorted; and for each place the least parent
-	 * instance from there on in its thread. */
+	VEC(struct sort_item) missing; /* parents that are not open, with their children */
+	/* After build_tree(): the instances of all ops, sorted; and, for each of these places, the
+	 * least parent instance from there on in its thread. */
 	struct sort_item *by_instance;
 	uint64_t *oldest_parent;
-	/* After build_tree(): where each thread's ops begin in timeline.ops; one more at the end.
-	 */
+	/* After build_tree(): where each thread's ops begin in timeline.ops, and their end. */
 	uint32_t *thread_ops;
 };
 
 /* build/steps.c */
 struct build_steps {
-	bool show;		       /* an op for each */
+	bool show;		       /* give each step an op */
 	VEC(struct step_begin) begins; /* in order of time */
-	VEC(struct step_place) places; /* of the steps that have no op of their own */
+	VEC(struct step_place) places; /* steps without an op of their own */
 };
 
 /* build/python_calls.c */
 struct build_python_calls {
-	bool any;	      /* ops tell which Python calls they share */
+	bool any;	      /* ops report which Python calls they share */
 	uint64_t unknown_nr;  /* ops that do not, though they have a stack */
-	uint64_t cut_nr;      /* calls shown in pieces: an op between was not recorded */
-	uint64_t crossing_nr; /* calls left out: an annotation begun in them went on */
-	uint64_t unplaced_nr; /* calls of modules that are none of Python functions */
+	uint64_t cut_nr;      /* calls shown in pieces, as an op between them was not recorded */
+	uint64_t crossing_nr; /* calls dropped, as an annotation that began in them outlived them */
+	uint64_t unplaced_nr; /* calls of modules that match no call of a Python function */
 };
 
-/* A timeline while it is built. All zero at first but for the timeline and steps.show. Each part
- * belongs to the file that it names. */
+/* A timeline under construction. All zero at first but for `t` and steps.show. Each part belongs to
+ * the file that its comment names. */
 struct build {
 	struct timeline *t;
 	int err; /* why reading stopped */
@@ -279,116 +279,119 @@ struct build {
 	struct build_python_calls python_calls;
 };
 
-/* Events into columns; processes, threads and names into the timeline. 0 or -errno. */
+/* Reads events into columns; processes, threads and names into the timeline. 0 or -errno. */
 int build_read(struct build *b, struct recording *rec);
 
-/* Windows into the timeline, before anything else is read; what lies between them, once its own
- * window is known. 0 or -errno. */
+/* Read windows into the timeline, before anything else is read; and, once the timeline's own window
+ * is known, the gaps between them. 0 or -errno. */
 int build_windows(struct build *b, struct recording *rec);
 int build_window_gaps(struct build *b);
 
-/* Once all is read: for how long no window was wanted, and for how much each stands: for all that
- * came since the one before it, as far as one was wanted. */
+/* Call once everything is read. Sum up for how long no window was wanted, and weigh each window: it
+ * stands for all the wanted time or steps since the one before it. */
 void build_gpu_unwanted(struct build *b);
 void build_window_weights(struct build *b);
 
-/* Once all pauses are known: when nobody looked at GPUs. 0 or -errno. And how long of a span
- * somebody did. */
+/* Call once all pauses are known. Finds when GPUs were not observed, 0 or -errno; and how much of a
+ * span they were. */
 int build_gpu_unobserved(struct build *b);
 uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 
-/* One list of inputs into the timeline. 0 or -errno. */
+/* Reads one list of inputs into the timeline. 0 or -errno. */
 int build_inputs(struct build *b, const struct gp_ev_inputs *e, size_t bytes);
 
-/* Of build_read(): an event about GPUs. 0 (also if it is of another kind) or -errno. */
+/* Part of build_read(): reads an event about GPUs. 0, also for other kinds, or -errno. */
 int build_read_gpu(struct build *b, const void *event, size_t bytes);
 
 /* Sorts the ops and nests them. 0 or -errno. */
 int build_tree(struct build *b);
 
-/* Of build_tree(), on nested ops: finds the steps and, if b->steps.show, puts an op for each into
- * the tree. 0 or -errno. */
+/* Part of build_tree(), on nested ops: finds the steps and, with b->steps.show, gives each an op. 0
+ * or -errno. */
 int build_steps(struct build *b);
 
-/* Of build_steps(): the op for each step, above those that lie in it. */
+/* Part of build_steps(): puts an op for each step above those that lie in it. */
 int build_show_steps(struct build *b);
 
-/* Joins what was seen of API calls and puts them into the ops. 0 or -errno. */
+/* Joins the records of each API call, and puts the calls into the ops. 0 or -errno. */
 int build_api(struct build *b);
 
-/* Floating-point operations of the ops whose inputs are known. 0 or -errno. */
+/* Counts floating-point operations of ops whose inputs are known. 0 or -errno. */
 int build_flops(struct build *b);
 
-/* Of build_api(): finds the two records of each call, of raw calls in `order` by thread and start.
- * The uprobe's stays, the other is gone. 0 or -errno. */
+/* Part of build_api(): pairs the two records of each call. `order` sorts the raw calls by thread
+ * and start. The uprobe's record stays, CUPTI's is marked gone. 0 or -errno. */
 int build_api_join(struct build *b, const struct sort_item *order);
 
-/* Marks what torch.profiler's table leaves out. 0 or -errno. */
+/* Marks the ops that torch.profiler's table leaves out. 0 or -errno. */
 int build_collapse(struct build *b);
 
-/* One call of a module into the build. 0 or -ENOMEM. */
+/* Reads one call of a module. 0 or -ENOMEM. */
 int build_module_call(struct build *b, const struct gp_ev_module_call *e);
 
-/* After build_modules(): calls of Python functions, and which of them each op is in. 0 or -ENOMEM.
- */
+/* Call after build_modules(): finds the calls of Python functions, and the call of each op. 0 or
+ * -ENOMEM. */
 int build_python_calls(struct build *b);
 
-/* After build_python_calls(): sorts garbage collections, and lengthens calls around them. */
+/* Call after build_python_calls(): sorts garbage collections, and lengthens the calls around
+ * them. */
 void build_python_gcs(struct build *b);
 
-/* Modules, their calls, and which of them each op is in. 0 or -ENOMEM. */
+/* Finds modules, their calls, and the call of each op. 0 or -ENOMEM. */
 int build_modules(struct build *b);
 
-/* Forward ops of backward ops. 0 or -ENOMEM. */
+/* Finds the forward ops of backward ops. 0 or -ENOMEM. */
 int build_forward(struct build *b);
 
-/* GPU work to its calls and ops; use of streams and devices. 0 or -errno. */
+/* Joins GPU work with its calls and ops, and sums up the use of streams and devices. 0 or
+ * -errno. */
 int build_gpu(struct build *b);
 
-/* After build_api(): the last call of this correlation id that began before `limit_ns`, a little
- * later by the clocks' error included, or TL_NONE. */
+/* Call after build_api(): the last call with this correlation id that began before `limit_ns` plus
+ * the error of the clocks, or TL_NONE. */
 uint32_t build_gpu_call(const struct build *b, uint32_t process, uint32_t correlation_id,
 			uint64_t limit_ns);
 
-/* Of build_gpu(): which records of events are waited for, and those that were measured. 0 or
- * -errno. */
+/* Part of build_gpu(): finds which records of events are waited for, and keeps the measured ones. 0
+ * or -errno. */
 int build_gpu_events(struct build *b);
 
-/* Of build_gpu(): chooses a row for each piece of work in a drawing. 0 or -errno. */
+/* Part of build_gpu(): chooses the row of each piece of work in a drawing. 0 or -errno. */
 int build_gpu_lanes(struct build *b);
 
-/* Of build_tree(): sorts the instances and counts what is missing. 0 or -errno. */
+/* Part of build_tree(): sorts the instances and counts missing parents. 0 or -errno. */
 int build_instances(struct build *b);
 
-/* The sums of all ops, to add to; they are made when first asked for. NULL: out of memory. */
+/* The sums of all ops, for adding; allocated on first use. NULL: out of memory. */
 struct tl_op_sums *build_op_sums(struct build *b);
 
-/* Whether the op of this instance, for which there is no event, had ended: it was lost. If not, it
- * was still open when its thread or the capture ended. */
+/* Whether an op without an event had ended, so that its event was lost. If not, it was still open
+ * when its thread or the capture ended. */
 bool build_instance_ended(const struct build *b, uint64_t instance);
 
 /* Pairs allocations and frees, keeps totals, attributes to ops. 0 or -errno. */
 int build_memory(struct build *b);
 
-/* One op's tensors, or what a process's operators may write, into the build. 0 or -ENOMEM. */
+/* Read one op's tensors, or what a process's operators may write. 0 or -ENOMEM. */
 int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes);
 int build_schemas(struct build *b, const struct gp_ev_schemas *e, size_t bytes);
 
-/* One sample into the timeline, and afterwards all of them in order. 0 or -errno. */
+/* Reads one sample; and sorts all of them, at the end. 0 or -errno. */
 int build_sample(struct build *b, const struct gp_ev_sample *e);
 int build_samples(struct build *b);
 
 /* Puts the memory of tensors into categories. 0 or -ENOMEM. */
 int build_categories(struct build *b);
 
-/* Whether an event of memory has a size that can be. */
+/* Whether a memory event has a possible size. */
 bool build_memory_possible(const struct raw_memory *m);
 
-/* At last: the counters of what is missing, the recording's and the join's. 0 or -ENOMEM. */
+/* Call last: gathers the counters of what is missing, the recording's and the join's. 0 or
+ * -ENOMEM. */
 int build_losses(struct build *b);
 
-/* The innermost op of the thread that is open at this time, or TL_NONE; with the room that it has
- * there between its children in *ret_gap (may be NULL). */
+/* The innermost op of the thread that is open at this time, or TL_NONE. *ret_gap (may be NULL): the
+ * room around that time between the op's children. */
 uint32_t build_op_at(const struct build *b, uint32_t thread, uint64_t time_ns,
 		     struct op_gap *ret_gap);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the GPUs did and which calls made them do it, as arrays of the timeline. All is empty where
- * the recording has no GPU event.
+ * What GPUs did, and which calls asked for it, as arrays of the timeline. All are empty if the
+ * recording has no GPU event.
  */
 #ifndef GP_TIMELINE_MODEL_GPU_H
 #define GP_TIMELINE_MODEL_GPU_H
@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 /*
- * One call of the CUDA runtime or driver. What a uprobe and CUPTI saw of one call is one entry.
- * Sorted by (thread, start ascending, end descending). Windows of one thread nest, with its ops
- * too: a call lies in the innermost op open in its middle and holds no op; a driver call that the
- * runtime made for a call of its own is part of that.
+ * One call of the CUDA runtime or driver: uprobe and CUPTI together make one entry. Sorted by
+ * (thread, start ascending, end descending). Calls of a thread nest, also with its ops: a call lies
+ * in the innermost op that is open at its middle, and holds no op. A driver call by which the
+ * runtime does its work is part of the runtime's call.
  */
 struct tl_api {
 	uint64_t start_ns;
@@ -43,7 +43,7 @@ struct tl_collective {
 	int32_t ranks; /* of the communicator, 0: made before the capture, not known */
 };
 
-/* What an API call that a uprobe saw was called with; all 0 where it has no such argument. */
+/* The arguments of an API call that a uprobe saw; 0 where it has no such argument. */
 struct tl_api_args {
 	const char *kernel; /* demangled, NULL: not known; interned */
 	uint64_t stream;    /* the handle, which is not CUPTI's number of it */
@@ -68,8 +68,7 @@ struct tl_gpu {
 	enum tl_gpu_kind kind;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	/* The same where launch and work go by clocks that differ a little: never before the
-	 * launch. For drawing only. */
+	/* Start and end for drawing only: never before the launch, whose clock differs a little. */
 	uint64_t shown_start_ns;
 	uint64_t shown_end_ns;
 	const char *name; /* as torch.profiler prints it, demangled; interned */
@@ -79,8 +78,8 @@ struct tl_gpu {
 	uint32_t stream; /* TL_NONE: none, of a synchronisation only */
 	uint32_t correlation_id;
 	uint32_t api; /* the call that asked for it, or TL_NONE */
-	uint32_t op;  /* that call's op, or TL_NONE */
-	/* Rows of one process's stream in a drawing: of those with the same lane none overlap.
+	uint32_t op;  /* the op of that call, or TL_NONE */
+	/* Row within a process's stream in a drawing: work with the same lane does not overlap.
 	 * TL_NONE: not drawn. */
 	uint32_t lane;
 	uint32_t graph;
@@ -109,17 +108,17 @@ struct tl_gpu {
 	};
 };
 
-/* When a GPU came to the record of a CUDA event, where that was measured. */
+/* When a GPU reached the record of a CUDA event, where that was measured. */
 struct tl_cuda_event {
 	uint64_t time_ns;
 	uint32_t process;
 	uint32_t device, context, stream;
 	uint32_t event;
 	uint32_t correlation_id;
-	uint32_t op; /* of the call that recorded it, or TL_NONE */
+	uint32_t op; /* the op of the call that recorded it, or TL_NONE */
 };
 
-/* A GPU as a process's driver describes it; numbers are 0 where it does not tell them. */
+/* A GPU as the driver of a process describes it; 0 where it does not say. */
 struct tl_device {
 	uint32_t process;
 	const char *name; /* interned */
@@ -134,7 +133,7 @@ struct tl_overhead {
 	uint32_t tid; /* 0: not known */
 };
 
-/* The work of one stream, or of all streams of a device; synchronisations are no work. */
+/* The work of one stream, or of all streams of a device. Synchronisations are not work. */
 struct tl_gpu_use {
 	uint32_t process;
 	uint32_t device;
@@ -143,10 +142,10 @@ struct tl_gpu_use {
 	uint64_t first_ns, last_ns;
 	uint64_t sum_ns;  /* of their durations */
 	uint64_t busy_ns; /* when at least one of them ran: the union */
-	uint64_t idle_ns; /* between them, as long as somebody looked */
-	/* From the call's begin to the work's, over those whose call is known and earlier. */
+	uint64_t idle_ns; /* between them, while GPUs were observed */
+	/* From the begin of the call to that of the work, where the call is known and earlier. */
 	uint64_t queue_nr, queue_sum_ns, queue_max_ns;
-	/* For what that stands, see timeline__gpu_stands_for(). */
+	/* The estimate for the whole: see timeline__gpu_stands_for(). */
 	double whole_nr, whole_kernels_nr, whole_busy_ns;
 };
 
@@ -161,25 +160,26 @@ struct tl_gpus {
 	VEC(struct tl_overhead) overhead;
 	VEC(struct tl_gpu_use) streams; /* in order of first use */
 	VEC(struct tl_gpu_use) devices;
-	uint64_t launches_unseen_nr; /* of kernels, by probes alone, where others have GPU times */
-	uint64_t clock_readings;     /* of CUPTI's clock and ours together */
+	uint64_t launches_unseen_nr; /* kernels that only probes saw, while other work has GPU times
+				      */
+	uint64_t clock_readings;     /* pairs of readings: CUPTI's clock and ours */
 	/* Converted times are wrong by this at most (struct gp_ev_clock). */
 	uint64_t clock_error_ns;
 	uint64_t clock_steps; /* how often CUPTI's clock was set */
 };
 
-/* The description of a device, NULL: there is none. */
+/* The description of a device, NULL if there is none. */
 const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t process,
 					uint32_t device);
 
-/* CUPTI's correlation ids count in each process; these do not meet, and are CUPTI's own of the
- * first one. 0 stays 0. */
+/* Makes correlation ids unique across processes: CUPTI counts within each. Those of the first
+ * process stay CUPTI's own. 0 stays 0. */
 static inline uint64_t tl_call_id(uint32_t process, uint32_t correlation_id)
 {
 	return correlation_id ? (uint64_t)process << 32 | correlation_id : 0;
 }
 
-/* Whether it kept the GPU busy. */
+/* Whether the work kept the GPU busy. */
 static inline bool tl_gpu_is_work(const struct tl_gpu *g)
 {
 	return g->kind != TL_GPU_SYNC;

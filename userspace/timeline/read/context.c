@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What every reader of events asks: which process and thread an event is of, whether it lies in the
- * window, and texts that stay. A process or thread that nothing describes is made up from what its
- * events say.
+ * Questions of every reader of events: which process and thread an event is of, and whether it lies
+ * in the window. Keeps texts. A process or thread that nothing describes is made up from its
+ * events.
  */
 #include "timeline/read/context.h"
 
@@ -13,7 +13,7 @@
 
 #define PROCESS_NR 65536
 
-/* Processes that nothing names are told apart by pids that no process has. */
+/* Gives processes without a description pids that no process has. */
 #define UNKNOWN_PID -1000
 
 const char *build_keep(struct build *b, const char *text)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What every reader of events asks; calls no reader. Private to this room.
+ * Questions of every reader of events. Calls no reader. Private to this room.
  */
 #ifndef GP_TIMELINE_READ_CONTEXT_H
 #define GP_TIMELINE_READ_CONTEXT_H
 
 #include "timeline/model/build.h"
 
-/* The recording's processes into the timeline. 0 or -errno. */
+/* Reads the recording's processes into the timeline. 0 or -errno. */
 int build_processes(struct build *b, const struct recording *rec);
 
 /* Sets the window of a recording by steps, which holds more than its window: see FORMAT.md. In
@@ -24,7 +24,7 @@ uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
  * memory. */
 const char *build_keep(struct build *b, const char *text);
 
-/* Whether this time lies in the window of a recording by steps, or in the windows of a budget. */
+/* Whether this span lies in the window of a recording by steps, and in the windows of a budget. */
 bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* Extends the time that the events span. */

@@ -17,13 +17,13 @@
 #include "base/banned.h"
 #include "timeline/model/timeline.h"
 
-/* Of one column of one row, over windows; those without a cell have y = 0. Squares count as far as
- * what the window stands for was not seen. */
+/* Sums of one column of one row over all windows; a window without a cell has y = 0. Squares are
+ * weighted by the share of what the window stands for that was not seen. */
 struct moments {
 	double y, yy, ym;
 };
 
-/* How large the windows are. */
+/* Sizes of the windows. */
 struct sizes {
 	double n, m, mm, all;
 	bool by_steps;
@@ -73,12 +73,12 @@ bool estimate_is_by_steps(const struct timeline *t)
 
 static double size_of(const struct tl_window *w, bool by_steps)
 {
-	/* As long as it would have been unwatched, as the rest of the time was. */
+	/* The length that it would have had without being observed, like the rest of the time. */
 	return w->weight *
 	       (by_steps ? w->steps_nr : (double)(w->end_ns - w->start_ns - w->inside_ns));
 }
 
-/* The share of what it stands for. */
+/* The unseen share of what the window stands for. */
 static double unseen_of(const struct sizes *s, const struct tl_window *w)
 {
 	return s->all > 0 ? fmax(0, 1 - s->m / (w->weight * s->all)) : 0;
@@ -117,7 +117,7 @@ static struct estimate estimate_of(const struct sizes *s, const struct moments *
 	double residuals = fmax(0, k->yy - 2 * ratio * k->ym + ratio * ratio * s->mm);
 	struct estimate e = {.value = ratio * s->all, .error = NAN};
 
-	/* Sums of many squares do not come to nothing exactly. */
+	/* Rounding keeps sums of many squares from being exactly zero. */
 	if (residuals < 1e-9 * k->yy)
 		residuals = 0;
 	if (s->mm <= 0)

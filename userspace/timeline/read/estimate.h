@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From windows to the whole: sums over windows of a capture within a budget, and what they say of
- * all of its steps (of all of its time where steps are not known). A ratio estimator whose units
- * are windows; its standard error is from how windows differ.
+ * Estimates the whole from windows: sums over the windows of a capture within a budget become
+ * estimates for all of its steps, or for all of its time where steps are not known. A ratio
+ * estimator whose units are windows; its standard error comes from how much windows differ.
  */
 #ifndef GP_TIMELINE_READ_ESTIMATE_H
 #define GP_TIMELINE_READ_ESTIMATE_H
@@ -45,7 +45,8 @@ struct estimator {
 
 void estimator__done(struct estimator *e);
 
-/* Adds to the row what began at start_ns. Does nothing if that is in no window. 0 or -ENOMEM. */
+/* Adds values that began at start_ns to a row. Does nothing if no window holds that time. 0 or
+ * -ENOMEM. */
 int estimator__add(struct estimator *e, uint32_t row, uint64_t start_ns,
 		   const double values[ESTIMATES_NR]);
 
@@ -53,10 +54,11 @@ int estimator__add(struct estimator *e, uint32_t row, uint64_t start_ns,
 int estimator__finish(struct estimator *e, uint32_t rows_nr,
 		      struct estimate (**ret_rows)[ESTIMATES_NR]);
 
-/* Whether the recording allows for estimates: it has windows, of one capture. */
+/* Whether the recording allows estimates: it has windows, all of one capture. */
 bool estimate_is_possible(const struct timeline *t);
 
-/* For how many times itself stands what is in the windows, beside their weights; 0: not known. */
+/* How many times itself the content of windows stands for, apart from their weights; 0: not
+ * known. */
 double estimate_expansion(const struct timeline *t);
 
 /* Whether the windows are of whole steps, so that the estimate is for all steps. */

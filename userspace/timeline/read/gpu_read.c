@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Events about GPUs into columns: what cannot be true is left out and counted, names become those
+ * Reads events about GPUs into columns. Drops and counts what cannot be true; gives names the form
  * that torch.profiler prints.
  */
 #include "timeline/read/context.h"
@@ -14,16 +14,16 @@
 #include "base/demangle.h"
 #include "common/api_name.h"
 
-/* A clock that moves by more than 1 ns in these was set. */
+/* A clock that drifts by more than 1 ns in this many was set. */
 #define CLOCK_DRIFT_PART 1000
 
 #define DEVICES_MAX 4096
 
-/* Of a reader: the event is of another kind. */
+/* Returned by a reader: the event is of another kind. */
 #define NOT_OF_GPUS 1
 
-/* Names of kernels that are longer stay as they are (kMaxSymbolSize of Kineto's Demangle.cpp): read
- * out, some of CUTLASS have ten thousand bytes. */
+/* Longer names of kernels stay mangled (kMaxSymbolSize of Kineto's Demangle.cpp): demangled, some
+ * of CUTLASS have ten thousand bytes. */
 #define KERNEL_BYTES 1024
 
 /* Which name of an id the cache holds. */
@@ -39,7 +39,7 @@ static const char *const memory_kinds[] = {"Unknown",	    "Pageable",	     "Pinn
 static const char *const sync_kinds[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
 					 "Stream Sync", "Context Sync"};
 
-/* The upper half of CUpti_ActivityOverheadKind; all that is small is the driver's compiler. */
+/* By the upper half of CUpti_ActivityOverheadKind; small values are the driver's compiler. */
 static const char *const overhead_kinds[] = {"Driver Compiler",
 					     "Buffer Flush",
 					     "Instrumentation",
@@ -54,7 +54,7 @@ static const char *const overhead_kinds[] = {"Driver Compiler",
 
 /* ---- names ---- */
 
-/* Without the mark of the variants for a default stream per thread. */
+/* Bytes of a name without the suffix of variants for a default stream per thread. */
 static size_t without_variant(const char *name, size_t bytes)
 {
 	if (bytes > 5 &&
@@ -123,7 +123,7 @@ static bool time_possible(uint64_t start_ns, uint64_t end_ns)
 	return start_ns && start_ns <= end_ns && end_ns < TL_TIME_END_NS;
 }
 
-/* Of a call by uprobe; TL_NONE with b->err set. */
+/* Reads the arguments of a call seen by uprobe. TL_NONE with b->err set. */
 static uint32_t read_args(struct build *b, const struct gp_ev_api_call *e)
 {
 	const struct gp_ev_api *api = &e->api;
@@ -141,7 +141,7 @@ static uint32_t read_args(struct build *b, const struct gp_ev_api_call *e)
 	return b->err ? TL_NONE : (uint32_t)b->t->gpu.args.nr - 1;
 }
 
-/* All is there but names and the thread. */
+/* Adds a call, complete but for its names and thread. */
 static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name_id,
 		   struct raw_api *raw)
 {
@@ -187,7 +187,7 @@ static int read_api(struct build *b, const struct gp_ev_api *e, size_t bytes)
 	return add_api(b, &e->head, e->name_id, &raw);
 }
 
-/* A communicator's ranks are known if it was made before, within the capture. */
+/* The number of ranks is known if the communicator was made within the capture. */
 static int read_collective(struct build *b, const struct gp_ev_collective *e)
 {
 	uint64_t key = hash_mix(e->head.process + 1ULL) ^ e->communicator;
@@ -224,7 +224,7 @@ static int read_collective(struct build *b, const struct gp_ev_collective *e)
 	return add_api(b, &e->head, e->name_id, &raw);
 }
 
-/* Work is complete but for the name and what its kind has. */
+/* Adds work. Its end, joins and process are still to be set. */
 static int add_work(struct build *b, const struct gp_ev_head *head, struct tl_gpu *g)
 {
 	g->end_ns = head->time_ns;
@@ -332,7 +332,8 @@ static int read_cuda_event(struct build *b, const struct gp_ev_cuda_event *e)
 	return vec_push(&b->gpu.events, raw);
 }
 
-/* In the call or operator in which it came it is a call of its own, or else their time. */
+/* Makes the overhead a call of its own within the call or operator that it interrupted, whose time
+ * it would otherwise be. */
 static int add_overhead_call(struct build *b, const struct gp_ev_head *head,
 			     const struct tl_overhead *o)
 {
@@ -387,7 +388,7 @@ const struct tl_device *tl_gpus__device(const struct tl_gpus *gpu, uint32_t proc
 	return NULL;
 }
 
-/* Of several descriptions the first counts, and there are not many GPUs. */
+/* Keeps the first description of a GPU; there are not many GPUs. */
 static int read_device(struct build *b, const struct gp_ev_device *e, size_t bytes)
 {
 	struct tl_device d = {.process = build_process_of(b, &e->head)};
@@ -402,7 +403,7 @@ static int read_device(struct build *b, const struct gp_ev_device *e, size_t byt
 	return vec_push(&b->t->gpu.described, d);
 }
 
-/* What lies between two readings of a process. */
+/* Compares two successive readings of a process. */
 static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 		    const struct clock_reading *to)
 {
@@ -411,7 +412,7 @@ static void between(struct tl_gpus *gpu, const struct clock_reading *from,
 	uint64_t off_ns = moved_ns < 0 ? -(uint64_t)moved_ns : (uint64_t)moved_ns;
 	uint64_t error_ns = from->width_ns > to->width_ns ? from->width_ns : to->width_ns;
 
-	/* As the collector sees it, which converts from the one or the other then. */
+	/* The same rule by which the collector decides to convert from a single reading. */
 	if (to->gpu_ns < from->gpu_ns ||
 	    off_ns > passed_ns / CLOCK_DRIFT_PART + from->width_ns + to->width_ns) {
 		gpu->clock_steps++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Lists of inputs into the timeline, with their shapes as torch.profiler's table prints them: what
- * has no shape is "[]", a list of tensors too, and "..." stands for what was cut.
+ * Reads lists of inputs into the timeline, with their shapes as torch.profiler's table prints them:
+ * an input without a shape, also a list of tensors, is "[]"; "..." stands for the part that was cut
+ * off.
  */
 #include "recording/inputs.h"
 

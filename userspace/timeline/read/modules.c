@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Calls of modules. Each says which ops are in it, by their instances; a call lies in another one
- * if its ops do. Modules get the numbers that torch.profiler gives them: of each type in the order
- * of their first calls.
+ * Reads and nests calls of modules. A call names its ops by their instances, and lies in another
+ * call if its ops do. Modules are numbered as in torch.profiler: within each type, by their first
+ * calls.
  */
 #include "timeline/read/context.h"
 
@@ -41,7 +41,7 @@ int build_module_call(struct build *b, const struct gp_ev_module_call *e)
 
 /* ---- order and modules ---- */
 
-/* As they lie in each other: the outer one of two with the same ops first. */
+/* Outer calls first. Of two with the same ops the lower depth is the outer one. */
 static int by_place(const void *a, const void *b)
 {
 	const struct tl_module_call *x = &((const struct raw_module_call *)a)->call;
@@ -129,7 +129,7 @@ static int find_modules(struct build *b)
 
 /* ---- nesting ---- */
 
-/* The call around one that begins at `first`, of those up to `at`. */
+/* Finds the call around one that begins at `first`, among those up to `at`. */
 static uint32_t still_open(const struct timeline *t, uint32_t at, uint64_t first)
 {
 	while (at != TL_NONE && t->module_calls.items[at].last < first)
@@ -137,7 +137,7 @@ static uint32_t still_open(const struct timeline *t, uint32_t at, uint64_t first
 	return at;
 }
 
-/* Calls that would cross others make no sense and are left out. */
+/* Drops calls that would cross others: they make no sense. */
 static int nest_calls(struct build *b)
 {
 	struct timeline *t = b->t;
@@ -156,7 +156,7 @@ static int nest_calls(struct build *b)
 			b->modules.invalid_nr++;
 			continue;
 		}
-		/* The recorded depth counts calls that were left out, too. */
+		/* The recorded depth also counts calls that were dropped. */
 		call.depth = around ? around->depth + 1 : 0;
 		last = (uint32_t)t->module_calls.nr;
 		err = vec_push(&t->module_calls, call);
@@ -164,8 +164,8 @@ static int nest_calls(struct build *b)
 	return err;
 }
 
-/* The innermost call from `at` on in which the op lies by its times, too: an end that is only a
- * bound may lie behind that of the call. */
+/* Finds the innermost call, from `at` outwards, that holds the op also by time: an end that is only
+ * a bound may lie behind the call's. */
 static uint32_t holding(const struct timeline *t, uint32_t at, const struct tl_op *op)
 {
 	while (at != TL_NONE && (t->module_calls.items[at].start_ns > op->start_ns ||
@@ -174,7 +174,7 @@ static uint32_t holding(const struct timeline *t, uint32_t at, const struct tl_o
 	return at;
 }
 
-/* Both are in order of instances. */
+/* Walks ops and calls, both in order of instances. */
 static void find_calls_of_ops(struct build *b)
 {
 	struct timeline *t = b->t;

@@ -11,14 +11,14 @@
 
 #include "base/banned.h"
 
-#define EVENTS_PER_LOOK 65536 /* at the memory that is left */
+#define EVENTS_PER_LOOK 65536 /* at which the memory left is checked */
 
 /* More than anyone orders by hand. */
 #define PAUSES_MAX	  1024
 #define TRIGGERS_MAX	  64
 #define THREAD_STACKS_MAX 4096
 
-/* Dropped by torch.profiler before it builds its tree. */
+/* Names that torch.profiler drops before it builds its tree. */
 static const char *const unlisted_names[] = {
 	"[memory]",
 	"[OutOfMemory]",
@@ -38,7 +38,7 @@ static bool is_unlisted(const char *name)
 	return false;
 }
 
-/* Index into b->reader.names, TL_NONE with b->err set. */
+/* Finds or makes the entry of a name in b->reader.names. TL_NONE with b->err set. */
 static uint32_t name_of(struct build *b, uint32_t id)
 {
 	const uint64_t *known = hash__find(&b->reader.name_of, id);
@@ -160,7 +160,7 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 	return vec_push(&b->memory, m);
 }
 
-/* What is freed is only known to be CUDA's own: managed memory has no kind of its own. */
+/* A free only says that the memory is CUDA's own, so managed memory has no type of its own. */
 static int read_cuda_memory(struct build *b, const struct gp_ev_cuda_memory *e)
 {
 	struct gp_ev_memory m = {
@@ -211,7 +211,8 @@ static int read_step(struct build *b, const struct gp_ev_step *e)
 	return b->err ? b->err : vec_push(&b->steps.begins, begin);
 }
 
-/* In order, and those of one side apart from each other: anything else makes no sense. */
+/* Reads a pause. Pauses of one side come in order and do not overlap; anything else makes no
+ * sense. */
 static int read_pause(struct build *b, const struct gp_ev_pause *e)
 {
 	struct tl_pause p = {
@@ -221,7 +222,7 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 		.gpu = e->head.flags & 2,
 	};
 
-	/* Of the others windows say it more exactly. */
+	/* Windows describe the other pauses more exactly. */
 	if (b->windows.exact && !(p.cpu && e->head.flags & GP_PAUSE_ASKED))
 		return 0;
 	if (p.end_ns < p.start_ns || p.end_ns >= TL_TIME_END_NS ||
@@ -289,8 +290,9 @@ static int read_python_gc(struct build *b, const struct gp_ev_python_gc *e)
 	return b->err ? b->err : vec_push(&b->t->python_gcs, gc);
 }
 
-/* Joining takes up to as much again as reading has by then: a quarter with operators alone, nine
- * tenths with all that can be recorded. Where that is not left, others would have to give it. */
+/* Stops reading when memory runs short. Joining takes up to as much memory again as reading did: a
+ * quarter with operators alone, nine tenths with everything that can be recorded. If that is not
+ * left, other processes would lose theirs. */
 static int look_at_memory(struct build *b)
 {
 	struct memory_now now;
@@ -304,7 +306,7 @@ static int look_at_memory(struct build *b)
 	return -ENOMEM;
 }
 
-/* The reader of each kind, which gets an event as long as its kind at least. */
+/* Calls the reader of a kind. The event is at least as long as its kind. */
 static int read_kind(struct build *b, uint8_t kind, const void *event, size_t bytes)
 {
 	switch (kind) {

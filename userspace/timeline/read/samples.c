@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Samples and their stacks. Which operators a sample is in is what the frames of its stack are: the
- * innermost operator is the one that it is in, the others called that one.
+ * Reads samples and their stacks. The frames of a stack show the operators that a sample is in: the
+ * innermost is the one that was running, the others called it.
  */
 #include "timeline/read/context.h"
 
@@ -12,14 +12,14 @@
 
 #include "base/banned.h"
 
-/* A sample stands for less than this. */
+/* Samples with a greater weight are refused. */
 #define WEIGHT_END_NS (1ULL << 50)
 #define SAMPLES_END   (1U << 24)
-/* No rate that is told is below or above. */
+/* Rates outside are refused. */
 #define HZ_LEAST 0.01
 #define HZ_MOST	 1e6
 
-/* Adds an operator to those of the last stack, unless it has it. */
+/* Adds an operator to those of the last stack, unless it is there. */
 static int add_stack_op(struct build *b, struct tl_sampled_stack *s, uint32_t name_id,
 			uint32_t scope)
 {
@@ -40,7 +40,7 @@ static int add_stack_op(struct build *b, struct tl_sampled_stack *s, uint32_t na
 	return vec_push(&t->stack_ops, op);
 }
 
-/* Of timeline.sampled_stacks, TL_NONE with b->err set. */
+/* Finds or makes an entry of timeline.sampled_stacks. TL_NONE with b->err set. */
 static uint32_t sampled_stack(struct build *b, uint32_t id)
 {
 	const uint64_t *known = hash__find(&b->samples.stack_of, id);
@@ -94,7 +94,7 @@ int build_sample(struct build *b, const struct gp_ev_sample *e)
 	return vec_push(&b->t->samples, s);
 }
 
-/* Of a merged recording whose parts differ, the first one's. */
+/* The rate under a key; in a merged recording whose parts differ, the first one's. */
 static double rate_of(const struct timeline *t, const char *key)
 {
 	const char *text = recording__meta(t->recording, key);
@@ -107,7 +107,7 @@ double timeline__sample_hz(const struct timeline *t)
 {
 	double hz = t->sampled ? rate_of(t, "sample_hz_mean") : 0;
 
-	/* What was wanted, where it is not told what came of it. */
+	/* Falls back to the requested rate where the actual one is not recorded. */
 	return hz > 0 || !t->sampled ? hz : rate_of(t, "sample_hz");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What ops were called with, and PyTorch's schemas: which of an op's overloads fit what it was
- * called with, as torch.profiler decides it. Where none fits, the op's inputs count as written.
+ * Reads what ops were called with, and PyTorch's schemas. Finds which overloads of an op fit what
+ * it was called with, as torch.profiler does. Where none fits, the op's inputs count as written.
  */
 #include "timeline/model/data_flow.h"
 #include "timeline/read/context.h"
@@ -31,7 +31,7 @@ static int add_words(struct build *b, const uint64_t *words, uint32_t nr)
 	return 0;
 }
 
-/* What was read of the op so far to the end of all words, where it can grow. */
+/* Moves the op's words to the end of all words, where they can grow. */
 static int move_to_end(struct build *b, struct raw_tensors *t)
 {
 	uint32_t from = t->at;
@@ -68,7 +68,7 @@ int build_tensors(struct build *b, const struct gp_ev_tensors *e, size_t bytes)
 	return err ? err : vec_push(&b->tensors.of_ops, fresh);
 }
 
-/* Both names and letters are interned, so their address is them. */
+/* Names are interned, so the address is enough. */
 static uint64_t name_key(uint32_t process, const char *name)
 {
 	return hash_mix((uintptr_t)name ^ hash_mix(process + 1ULL));
@@ -131,7 +131,7 @@ struct tensors_reader tensors_of(const struct build *b, uint32_t tensors)
 	return (struct tensors_reader){b->tensors.words.items, t->at, t->at + t->nr};
 }
 
-/* Takes one tensor; false: there is none. */
+/* Takes one tensor. False: there is none. */
 static bool take_tensor(struct tensors_reader *r, bool *ret_stored)
 {
 	unsigned int what = r->at < r->end ? GP_TENSOR_WHAT(r->words[r->at]) : GP_TENSOR_CUT;
@@ -220,7 +220,7 @@ static uint32_t schema_named(const struct build *b, uint32_t process, const char
 	return at ? (uint32_t)*at : TL_NONE;
 }
 
-/* The first overload of an op's name, or TL_NONE. */
+/* Finds the first overload of an op's name, or TL_NONE. */
 static uint32_t schema_of(struct build *b, uint32_t op)
 {
 	static const char aten[] = "aten::";
@@ -235,7 +235,7 @@ static uint32_t schema_of(struct build *b, uint32_t op)
 		return (uint32_t)*known;
 	found = schema_named(b, process, is_aten ? name + strlen(aten) : name);
 	b->schemas.missing_nr += is_aten && found == TL_NONE;
-	/* Without memory it is looked up again. */
+	/* Out of memory, the next op looks it up again. */
 	(void)hash__set(&b->schemas.of_op, key, found);
 	return found;
 }

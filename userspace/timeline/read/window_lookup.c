@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Questions about the windows of a timeline, once they are read. Calls nothing that reads or weighs
- * them.
+ * Answers questions about the windows of a timeline once they are read. Calls nothing that reads or
+ * weighs them.
  */
 #include "timeline/model/timeline.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Windows of a capture within a budget. They are read before everything else: what lies in none of
- * them is no part of the recording. Windows that follow one another at once are one as to what lies
- * in them.
+ * Reads the windows of a capture within a budget, before everything else: events in none of them do
+ * not belong to the recording. Windows that follow each other at once act as one.
  */
 #include "timeline/model/timeline.h"
 
@@ -50,7 +49,7 @@ static int compare(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Of several captures merged into one: what is in any is in. */
+/* Joins overlapping windows, which merged captures have. */
 static void join_overlapping(struct timeline *t)
 {
 	size_t kept = 0;
@@ -70,7 +69,7 @@ static void join_overlapping(struct timeline *t)
 	t->windows.nr = kept;
 }
 
-/* Windows of steps stand for all steps, those by time for all time: only one kind can be used. */
+/* Windows by steps stand for all steps, those by time for all time. Only one kind can be used. */
 static void keep_one_kind(struct build *b)
 {
 	struct timeline *t = b->t;
@@ -96,7 +95,7 @@ int build_windows(struct build *b, struct recording *rec)
 
 	b->windows.exact = recording__meta(rec, "overhead_pct");
 	b->windows.of_gpu = !b->windows.exact && recording__meta(rec, "gpu_windows");
-	/* Windows of one recording say nothing of what others saw: all is left as it is. */
+	/* Windows of one part say nothing about the other parts, so nothing is estimated. */
 	t->gpu_partial = b->windows.of_gpu && recording__meta(rec, "merged");
 	b->windows.of_gpu = t->gpu_in_windows = b->windows.of_gpu && !t->gpu_partial;
 	if (!b->windows.exact && !b->windows.of_gpu)
@@ -109,7 +108,7 @@ int build_windows(struct build *b, struct recording *rec)
 		qsort(t->windows.items, t->windows.nr, sizeof(*t->windows.items), compare);
 	join_overlapping(t);
 	t->windows_overlap |= recording__meta(rec, "merged") != NULL;
-	/* From where on they were not seen all the time, nobody knows. */
+	/* Nobody knows from when on steps were no longer all seen. */
 	if (b->windows.last_steps_nr > b->windows.least_steps_nr)
 		t->all_steps_nr = b->windows.last_steps_nr - b->windows.least_steps_nr;
 	if (t->all_steps_nr)
@@ -133,7 +132,7 @@ int build_window_gaps(struct build *b)
 
 	if (!b->windows.exact && !b->windows.of_gpu)
 		return 0;
-	/* Without any it was not for a lack of windows that nobody looked. */
+	/* Without any windows only unwanted time was unobserved. */
 	for (size_t i = 0; i < b->windows.gpu_unwanted.nr && !t->windows.nr && !err; i++)
 		err = add_gap(b, b->windows.gpu_unwanted.items[i].start_ns,
 			      b->windows.gpu_unwanted.items[i].end_ns);
@@ -153,7 +152,7 @@ static int compare_spans(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* By time, none touching another. How many are left. */
+/* Sorts spans by time and joins those that touch. Returns how many are left. */
 static size_t join_spans(struct tl_span *items, size_t nr)
 {
 	struct tl_span *last = NULL;
@@ -207,7 +206,7 @@ int build_gpu_unobserved(struct build *b)
 	return err;
 }
 
-/* How much of all spans comes before that time. */
+/* The summed duration of the spans up to a time. */
 static uint64_t within_until(const struct tl_span *spans, size_t nr, uint64_t time_ns)
 {
 	size_t low = 0, high = nr;
@@ -227,7 +226,7 @@ static uint64_t within_until(const struct tl_span *spans, size_t nr, uint64_t ti
 	return last->before_ns + (time_ns < last->end_ns ? time_ns : last->end_ns) - last->start_ns;
 }
 
-/* How much of this time lies in no span. */
+/* How much of the time lies in no span. */
 static uint64_t outside(const struct tl_span *spans, size_t nr, uint64_t from_ns, uint64_t to_ns)
 {
 	if (from_ns >= to_ns)
@@ -242,11 +241,12 @@ uint64_t build_gpu_seen_ns(const struct build *b, uint64_t from_ns, uint64_t to_
 		       to_ns);
 }
 
-/* So many steps say how long such steps take, or those of so many windows before and behind. */
+/* The length of a step is the mean of this many steps, or of those in this many windows before and
+ * behind. */
 #define ENOUGH_STEPS 16
 #define NEIGHBOURS   4
 
-/* As long as it would have been unwatched, as the rest of the time was. */
+/* The length that it would have had without being observed, like the rest of the time. */
 static double unwatched_ns(const struct tl_window *w)
 {
 	uint64_t ns = w->end_ns - w->start_ns;
@@ -254,8 +254,8 @@ static double unwatched_ns(const struct tl_window *w)
 	return (double)(ns > w->inside_ns ? ns - w->inside_ns : ns);
 }
 
-/* How long the window was to be when it opened. A set number of steps takes as long as it does:
- * that the few here were quick or slow by chance must not count. */
+/* The length that the window was expected to have when it opened. Its steps take as long as they
+ * do: that the few here happened to be quick or slow must not count. */
 static double expected_ns(const struct timeline *t, size_t at)
 {
 	const struct tl_window *w = &t->windows.items[at];
@@ -276,7 +276,7 @@ static double expected_ns(const struct timeline *t, size_t at)
 	return ns / steps_nr * w->steps_nr;
 }
 
-/* All windows are of steps, and all steps since the one before are known. */
+/* Weighs windows that are all by steps, where all steps since the one before are known. */
 static void weigh_by_steps(struct build *b)
 {
 	uint64_t before = b->windows.least_steps_nr;
