@@ -83,8 +83,8 @@ static void put_step(struct merge *m, const struct step_place *p, uint32_t at)
 	t->ops.items[at] = (struct tl_op){
 		.start_ns = p->start_ns,
 		.end_ns = p->end_ns,
-		.name = build_keep(m->b, name),
-		.overload = build_keep(m->b, ""),
+		.name = build_intern(m->b, name),
+		.overload = build_intern(m->b, ""),
 		.thread = p->thread,
 		.parent = p->parent == TL_NONE ? TL_NONE : moved(m, p->parent),
 		.scope = GP_SCOPE_USER,

@@ -16,7 +16,7 @@
 /* Gives processes without a description pids that no process has. */
 #define UNKNOWN_PID -1000
 
-const char *build_keep(struct build *b, const char *text)
+const char *build_intern(struct build *b, const char *text)
 {
 	const char *kept = intern__str(b->t->private->intern, text ? text : "");
 
@@ -43,8 +43,8 @@ static int add_process(struct build *b, uint32_t index, const struct recording_p
 	struct tl_process out = {
 		.pid = p ? p->pid : UNKNOWN_PID - (int32_t)index,
 		.rank = p ? p->rank : -1,
-		.comm = build_keep(b, p ? p->comm : "?"),
-		.cmdline = build_keep(b, p ? p->cmdline : ""),
+		.comm = build_intern(b, p ? p->comm : "?"),
+		.cmdline = build_intern(b, p ? p->cmdline : ""),
 	};
 
 	out.row_pid = row_pid(b, out.pid);
@@ -104,7 +104,7 @@ uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
 		return b->context.last_thread;
 	}
 	thread.process = b->context.process_of[head->process];
-	thread.comm = build_keep(b, "");
+	thread.comm = build_intern(b, "");
 	b->context.last_thread = (uint32_t)b->t->threads.nr;
 	if (b->err || vec_push(&b->t->threads, thread) ||
 	    hash__set(&b->context.thread_of, key, b->context.last_thread)) {
@@ -114,7 +114,7 @@ uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head)
 	return b->context.last_thread;
 }
 
-void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
+void build_extend_time(struct build *b, uint64_t from_ns, uint64_t to_ns)
 {
 	if (from_ns < b->context.first_ns)
 		b->context.first_ns = from_ns;

@@ -22,12 +22,12 @@ uint32_t build_thread_of(struct build *b, const struct gp_ev_head *head);
 
 /* The text (NULL: ""), interned: it lives as long as the timeline. NULL with b->err set: out of
  * memory. */
-const char *build_keep(struct build *b, const char *text);
+const char *build_intern(struct build *b, const char *text);
 
 /* Whether this span lies in the window of a recording by steps, and in the windows of a budget. */
 bool build_in_window(const struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 /* Extends the time that the events span. */
-void build_saw_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
+void build_extend_time(struct build *b, uint64_t from_ns, uint64_t to_ns);
 
 #endif /* GP_TIMELINE_READ_CONTEXT_H */

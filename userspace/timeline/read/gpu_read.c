@@ -70,8 +70,8 @@ static const char *make_name(struct build *b, const char *name, enum name_kind k
 	size_t bytes = strlen(name);
 
 	if (kind == NAME_KERNEL) {
-		kept = build_keep(b, bytes <= KERNEL_BYTES && demangle(&text, name) ? text.bytes
-										    : name);
+		kept = build_intern(b, bytes <= KERNEL_BYTES && demangle(&text, name) ? text.bytes
+										      : name);
 		if (buf__error(&text))
 			b->err = -ENOMEM;
 		buf__done(&text);
@@ -113,7 +113,7 @@ static const char *copy_name(struct build *b, const struct gp_ev_gpu_memory *e)
 			       NAME_OF(copy_kinds, e->copy_kind),
 			       NAME_OF(memory_kinds, e->src_kind),
 			       NAME_OF(memory_kinds, e->dst_kind));
-	return build_keep(b, name);
+	return build_intern(b, name);
 }
 
 /* ---- events ---- */
@@ -160,7 +160,7 @@ static int add_api(struct build *b, const struct gp_ev_head *head, uint32_t name
 	raw->base = name_of(b, name_id, NAME_CALL_BASE);
 	if (b->err)
 		return b->err;
-	build_saw_time(b, raw->api.start_ns, raw->api.end_ns);
+	build_extend_time(b, raw->api.start_ns, raw->api.end_ns);
 	return vec_push(&b->gpu.apis, *raw);
 }
 
@@ -241,7 +241,7 @@ static int add_work(struct build *b, const struct gp_ev_head *head, struct tl_gp
 	g->process = build_process_of(b, head);
 	if (b->err)
 		return b->err;
-	build_saw_time(b, g->start_ns, g->end_ns);
+	build_extend_time(b, g->start_ns, g->end_ns);
 	return vec_push(&b->t->gpu.work, *g);
 }
 
@@ -291,7 +291,7 @@ static int read_sync(struct build *b, const struct gp_ev_sync *e, size_t bytes)
 	struct tl_gpu g = {
 		.kind = TL_GPU_SYNC,
 		.start_ns = e->start_ns,
-		.name = build_keep(b, NAME_OF(sync_kinds, e->what)),
+		.name = build_intern(b, NAME_OF(sync_kinds, e->what)),
 		.device = TL_NONE,
 		.context = e->context,
 		.stream = e->stream,
@@ -328,7 +328,7 @@ static int read_cuda_event(struct build *b, const struct gp_ev_cuda_event *e)
 	if (raw.time_ns && !build_in_window(b, raw.time_ns, raw.time_ns))
 		raw.time_ns = 0;
 	if (raw.time_ns)
-		build_saw_time(b, raw.time_ns, raw.time_ns);
+		build_extend_time(b, raw.time_ns, raw.time_ns);
 	return vec_push(&b->gpu.events, raw);
 }
 
@@ -363,7 +363,7 @@ static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
 	struct tl_overhead o = {
 		.start_ns = e->start_ns,
 		.end_ns = e->head.time_ns,
-		.name = build_keep(b, NAME_OF(overhead_kinds, e->what >> 16)),
+		.name = build_intern(b, NAME_OF(overhead_kinds, e->what >> 16)),
 		.process = build_process_of(b, &e->head),
 		.tid = e->head.tid,
 	};
@@ -374,7 +374,7 @@ static int read_overhead(struct build *b, const struct gp_ev_overhead *e)
 		b->counts[TL_GPU_TIME_INVALID]++;
 		return 0;
 	}
-	build_saw_time(b, o.start_ns, o.end_ns);
+	build_extend_time(b, o.start_ns, o.end_ns);
 	return vec_push(&b->t->gpu.overhead, o) ?: add_overhead_call(b, &e->head, &o);
 }
 

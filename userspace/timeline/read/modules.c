@@ -35,7 +35,8 @@ int build_module_call(struct build *b, const struct gp_ev_module_call *e)
 	if (!build_in_window(b, e->start_ns, e->head.time_ns))
 		return 0;
 	raw.call.thread = build_thread_of(b, &e->head);
-	raw.type = build_keep(b, recording__name(b->t->recording, e->name_id, &(const char *){0}));
+	raw.type =
+		build_intern(b, recording__name(b->t->recording, e->name_id, &(const char *){0}));
 	return b->err ? b->err : vec_push(&b->modules.calls, raw);
 }
 
@@ -84,8 +85,8 @@ static int add_module(struct module_finder *f, uint64_t key, const struct raw_mo
 	if (asprintf(&name, "nn.Module: %s_%u", raw->type, module.number) < 0 ||
 	    asprintf(&backward, "%s [backward]", name) < 0)
 		return -ENOMEM;
-	module.name = build_keep(f->b, name);
-	module.backward_name = build_keep(f->b, backward);
+	module.name = build_intern(f->b, name);
+	module.backward_name = build_intern(f->b, backward);
 	if (f->b->err || hash__set(&f->types, type_key, module.number + 1) ||
 	    hash__set(&f->module_of, key, t->modules.nr))
 		return -ENOMEM;

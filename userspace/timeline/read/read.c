@@ -47,8 +47,8 @@ static uint32_t name_of(struct build *b, uint32_t id)
 
 	if (known)
 		return (uint32_t)*known;
-	name.name = build_keep(b, recording__name(b->t->recording, id, &overload));
-	name.overload = build_keep(b, overload);
+	name.name = build_intern(b, recording__name(b->t->recording, id, &overload));
+	name.overload = build_intern(b, overload);
 	if (b->err)
 		return TL_NONE;
 	name.unlisted = is_unlisted(name.name);
@@ -123,7 +123,7 @@ static int read_op(struct build *b, const struct gp_ev_op *e, size_t bytes)
 	op.name = name->name;
 	op.overload = name->overload;
 	op.unlisted = name->unlisted;
-	build_saw_time(b, op.start_ns, op.end_ns);
+	build_extend_time(b, op.start_ns, op.end_ns);
 	return vec_push(&b->t->ops, op) ?: vec_push(&b->tree.parents, e->parent);
 }
 
@@ -156,7 +156,7 @@ static int read_memory(struct build *b, const struct gp_ev_memory *e)
 	if (b->err)
 		return b->err;
 	if (!m.before)
-		build_saw_time(b, m.time_ns, m.time_ns);
+		build_extend_time(b, m.time_ns, m.time_ns);
 	return vec_push(&b->memory, m);
 }
 
@@ -241,7 +241,7 @@ static int read_pause(struct build *b, const struct gp_ev_pause *e)
 		return b->err;
 	if (b->windows.exact || (b->windows.of_gpu && !p.cpu))
 		return 0;
-	build_saw_time(b, p.start_ns, p.end_ns);
+	build_extend_time(b, p.start_ns, p.end_ns);
 	return vec_push(&b->t->pauses, p);
 }
 
@@ -286,7 +286,7 @@ static int read_python_gc(struct build *b, const struct gp_ev_python_gc *e)
 	if (!build_in_window(b, gc.start_ns, gc.end_ns))
 		return 0;
 	gc.thread = build_thread_of(b, &e->head);
-	build_saw_time(b, gc.start_ns, gc.end_ns);
+	build_extend_time(b, gc.start_ns, gc.end_ns);
 	return b->err ? b->err : vec_push(&b->t->python_gcs, gc);
 }
 

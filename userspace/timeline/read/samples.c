@@ -27,8 +27,8 @@ static int add_stack_op(struct build *b, struct tl_sampled_stack *s, uint32_t na
 	const char *overload = "";
 	struct tl_stack_op op = {.scope = scope};
 
-	op.name = build_keep(b, recording__name(t->recording, name_id, &overload));
-	op.overload = build_keep(b, overload);
+	op.name = build_intern(b, recording__name(t->recording, name_id, &overload));
+	op.overload = build_intern(b, overload);
 	if (b->err)
 		return b->err;
 	if (s->ops_nr == GP_OP_DEPTH)
@@ -90,7 +90,7 @@ int build_sample(struct build *b, const struct gp_ev_sample *e)
 	b->samples.cut_nr += stack->nr && tl_stack_is_cut(stack->flags) ? s.nr : 0;
 	b->samples.searched_nr += stack->flags & GP_STACK_SEARCHED ? s.nr : 0;
 	b->t->sampled = true;
-	build_saw_time(b, s.start_ns, s.end_ns);
+	build_extend_time(b, s.start_ns, s.end_ns);
 	return vec_push(&b->t->samples, s);
 }
 
