@@ -19,12 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct command *const cli_commands[] = {
-	&command_attach, &command_run,	  &command_top, &command_table,
-	&command_export, &command_merge,  &command_ctl, &command_list,
-	&command_doctor, &command_daemon, NULL,
-};
-
 static void print_help(FILE *out)
 {
 	(void)fprintf(out, "usage: gpuprof SUBCOMMAND [options]\n\n"
@@ -47,14 +41,6 @@ static void print_version(void)
 {
 	(void)printf("gpuprof %s\nrecording format %d, events %d\n", gpuprof_version,
 		     FORMAT_VERSION, GP_WIRE_VERSION);
-}
-
-const struct command *cli_find(const char *name)
-{
-	for (size_t i = 0; cli_commands[i]; i++)
-		if (!strcmp(cli_commands[i]->name, name))
-			return cli_commands[i];
-	return NULL;
 }
 
 static int unknown_subcommand(const char *word)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof top`: what processes do now. Each interval is a recording of its own, in memory; what is
- * shown comes from that, as every other output does.
+ * `gpuprof top`: its options, and the choice between the screen, one printed interval and a
+ * recording on disk.
  */
-#include "cli/top/top.h"
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -14,13 +13,14 @@
 #include "cli/core/record_mode.h"
 #include "cli/core/signals.h"
 #include "cli/record/record.h"
+#include "cli/top/top_model.h"
+#include "cli/top/top_print.h"
+#include "cli/top/top_screen.h"
 #include "common/clock.h"
 #include "output/format/output.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RING_BYTES (32u << 20)
@@ -100,144 +100,6 @@ const struct command command_top = {
 	.run = cli_top,
 };
 
-/* ---- intervals ---- */
-
-/* The recording of an interval that has ended. 0 or -errno. */
-static int add(struct top *top, const struct timeline *t)
-{
-	struct live_status s;
-	uint64_t now = clock_now_ns();
-	int err = live_totals__add(top->tally, t);
-
-	for (size_t i = 0; i < t->processes.nr && !err && top->live; i++)
-		err = top_facts__watch(&top->facts, &t->processes.items[i].pid, 1);
-	top->had_memory = recording__is_on(t->recording, "memory");
-	top->had_stacks = t->sampled || recording__meta(t->recording, "stacks");
-	if (err || !top->live)
-		return err;
-	live_capture__status(top->live, &s);
-	if (now > top->shown_ns)
-		top->events_per_s = (double)(s.events_nr - top->events_nr) * 1e9 /
-				    (double)(now - top->shown_ns);
-	top->events_nr = s.events_nr;
-	top->shown_ns = now;
-	return top_facts__give(&top->facts, top->tally);
-}
-
-/* Every recording that has ended. Returns 1 if there was one, 0, or -errno with a reason. */
-static int take_all(struct top *top, struct reason *why)
-{
-	struct loaded_recording shown;
-	int any = 0, got;
-
-	while ((got = live_capture__take(top->live, &shown)) > 0) {
-		int err = add(top, shown.timeline);
-
-		loaded_recording__done(&shown);
-		if (err)
-			return reason_set(why, err, "%s", strerror(-err));
-		any = 1;
-	}
-	return got < 0 ? reason_set(why, got, "an interval cannot be read") : any;
-}
-
-static int cut(struct top *top, struct reason *why)
-{
-	top->cut_ns = clock_now_ns();
-	if (top_facts__read(&top->facts))
-		return reason_set(why, -ENOMEM, "out of memory");
-	return live_capture__cut(top->live, why);
-}
-
-int top_poll(struct top *top, int timeout_ms, struct reason *why)
-{
-	int here, err;
-
-	if (!top->live || top->over) {
-		(void)usleep((useconds_t)timeout_ms * 1000);
-		return 0;
-	}
-	here = live_capture__poll(top->live, timeout_ms, why);
-	if (here < 0)
-		return here;
-	if (!here) {
-		top->over = true;
-		err = live_capture__stop(top->live, why);
-		return err ? err : take_all(top, why);
-	}
-	if (!top->paused && (double)(clock_now_ns() - top->cut_ns) >= top->view.interval_s * 1e9) {
-		err = cut(top, why);
-		if (err)
-			return err;
-	}
-	return take_all(top, why);
-}
-
-void top_header_of(const struct top *top, struct top_header *ret_header)
-{
-	struct top_header h = {.tally = top->tally, .has_memory = top->capture.memory};
-
-	if (top->live) {
-		struct live_status s;
-
-		live_capture__status(top->live, &s);
-		h.facts = &top->facts;
-		h.uptime_ns = clock_now_ns() - top->start_ns;
-		h.events_per_s = top->events_per_s;
-		h.lost_nr = s.lost_nr;
-	} else {
-		h.uptime_ns = top->tally->wall_ns[TOTALS_SUM];
-		h.lost_nr = live_totals__lost(top->tally);
-	}
-	*ret_header = h;
-}
-
-bool top_has(const struct top *top, enum totals_view view)
-{
-	if (view == TOTALS_MEMORY)
-		return top->capture.memory;
-	return view != TOTALS_LINES || top->view.sampled || top->capture.stacks;
-}
-
-bool top_had(const struct top *top, enum totals_view view)
-{
-	if (view == TOTALS_MEMORY)
-		return top->had_memory;
-	return view == TOTALS_LINES ? top->had_stacks : top->tally->wall_ns[TOTALS_SUM] > 0;
-}
-
-int top_want(struct top *top, enum totals_view view, struct reason *why)
-{
-	struct capture_options wanted = top->capture;
-	int err;
-
-	if (!top->live || top->over || top_has(top, view))
-		return 0;
-	if (top->view.sampled)
-		return reason_set(why, -EOPNOTSUPP, "samples tell nothing of memory");
-	if (view == TOTALS_MEMORY)
-		wanted.memory = true;
-	else
-		wanted.stacks = GP_STACK_WANT_PYTHON;
-	top->paused = false;
-	err = live_capture__change(top->live, &wanted, why);
-	if (!err)
-		top->capture = wanted;
-	top->cut_ns = clock_now_ns();
-	return err;
-}
-
-int top_pause(struct top *top, bool paused, struct reason *why)
-{
-	int err = top->live && !top->over ? live_capture__pause(top->live, paused, why) : -EINVAL;
-
-	if (err)
-		return err;
-	top->paused = paused;
-	top->cut_ns = clock_now_ns();
-	return 0;
-}
-
 /* ---- beginning and end ---- */
 
 static int choose_view(const struct top_args *args, bool sampled, struct top *top)
@@ -291,7 +153,7 @@ static int run_once(struct top *top, const struct pids *pids, struct reason *why
 			(void)top_facts__read(&top->facts);
 			got = live_capture__stop(top->live, why);
 			top->over = true;
-			return got ? got : take_all(top, why);
+			return got ? got : top_take(top, why);
 		}
 		got = top_poll(top, 50, why);
 	}
@@ -304,11 +166,12 @@ static int report_losses(const struct top *top)
 	struct sink *s;
 
 	if (!sink__new_fd(STDERR_FILENO, &s)) {
-		if (!output_losses_text(s, top->tally->losses.items, top->tally->losses.nr, false))
+		if (!output_losses_text(s, top->totals->losses.items, top->totals->losses.nr,
+					false))
 			(void)sink__finish(s);
 		sink__free(s);
 	}
-	return live_totals__lost(top->tally) ? CLI_LOST : CLI_DONE;
+	return live_totals__lost(top->totals) ? CLI_LOST : CLI_DONE;
 }
 
 static int print_once(const struct top *top, bool json)
@@ -356,7 +219,7 @@ static int show_file(struct top *top, const struct top_args *args, const char *p
 	}
 	top->capture.memory = shown.timeline->memory.nr > 0;
 	top->capture.stacks = recording__meta(shown.recording, "stacks") ? 1 : 0;
-	err = add(top, shown.timeline);
+	err = top_add(top, shown.timeline);
 	loaded_recording__done(&shown);
 	if (err) {
 		(void)log_errno(err, "cannot show '%s'", path);
@@ -448,8 +311,8 @@ int cli_top(int argc, char **argv)
 					   "this is no terminal; --once prints one interval");
 	signals_ask(true);
 	top.limit = args.limit;
-	top.tally = live_totals__new();
-	if (!top.tally) {
+	top.totals = live_totals__new();
+	if (!top.totals) {
 		log_err("out of memory");
 		return CLI_FAILED;
 	}
@@ -457,6 +320,6 @@ int cli_top(int argc, char **argv)
 	live_capture__free(top.live);
 	free(top.cache_dir);
 	top_facts__done(&top.facts);
-	live_totals__free(top.tally);
+	live_totals__free(top.totals);
 	return status;
 }

@@ -196,15 +196,15 @@ int top_facts__read(struct top_facts *f)
 	return err;
 }
 
-int top_facts__give(struct top_facts *f, struct live_totals *tally)
+int top_facts__give(struct top_facts *f, struct live_totals *totals)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < f->pids.nr; i++)
 		if (kill(f->pids.items[i], 0) && errno == ESRCH)
-			live_totals__gone(tally, f->pids.items[i]);
+			live_totals__gone(totals, f->pids.items[i]);
 	for (size_t i = 0; i < f->news.nr && !err; i++)
-		err = live_totals__ran(tally, f->news.items[i].pid, f->news.items[i].tid,
+		err = live_totals__ran(totals, f->news.items[i].pid, f->news.items[i].tid,
 				       f->news.items[i].comm, f->news.items[i].ns);
 	f->news.nr = 0;
 	return err;

@@ -55,8 +55,8 @@ int top_facts__watch(struct top_facts *f, const pid_t *pids, size_t pids_nr);
  * ends. 0 or -ENOMEM. */
 int top_facts__read(struct top_facts *f);
 
-/* Adds the time that threads ran, and which processes are gone, to the tally of that interval. 0 or
- * -ENOMEM. */
-int top_facts__give(struct top_facts *f, struct live_totals *tally);
+/* Adds the time that threads ran, and which processes are gone, to the totals of that interval. 0
+ * or -ENOMEM. */
+int top_facts__give(struct top_facts *f, struct live_totals *totals);
 
 #endif /* GP_CLI_TOP_TOP_FACTS_H */

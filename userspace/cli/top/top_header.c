@@ -42,7 +42,7 @@ static void put_title(const struct put *p)
 	top_uptime(up, sizeof(up), (double)p->h->uptime_ns / 1e9);
 	if (f && p->h->plain)
 		(void)snprintf(right, sizeof(right), "  over %.3f s",
-			       (double)p->h->tally->wall_ns[TOTALS_LAST] / 1e9);
+			       (double)p->h->totals->wall_ns[TOTALS_LAST] / 1e9);
 	else if (f)
 		(void)snprintf(right, sizeof(right), "  up %s  every %gs", up, p->v->interval_s);
 	put_bold(p, "gpuprof top");
@@ -123,17 +123,17 @@ static void put_samples(const struct put *p)
 {
 	char nr[16];
 
-	top_count(nr, sizeof(nr), (double)p->h->tally->samples_nr[p->v->span]);
+	top_count(nr, sizeof(nr), (double)p->h->totals->samples_nr[p->v->span]);
 	buf__str(p->out, "samples ");
 	put_bold(p, nr);
 	buf__printf(p->out, "  what has ~ is estimated from them%s\n",
-		    p->h->tally->gpu_estimated[p->v->span] ? ", what GPUs did from windows of it"
-							   : "");
+		    p->h->totals->gpu_estimated[p->v->span] ? ", what GPUs did from windows of it"
+							    : "");
 }
 
 static void put_steps(const struct put *p)
 {
-	const struct totals_steps *s = &p->h->tally->steps[p->v->span];
+	const struct totals_steps *s = &p->h->totals->steps[p->v->span];
 	char rate[16], mean[16], most[16];
 
 	if (!s->nr) {
@@ -187,7 +187,7 @@ static void put_device(const struct put *p, const struct totals_device *d, uint6
 
 static void put_devices(const struct put *p)
 {
-	const struct live_totals *y = p->h->tally;
+	const struct live_totals *y = p->h->totals;
 	size_t nr = y->devices.nr, most = p->h->devices_max > 0 ? (size_t)p->h->devices_max : nr;
 
 	for (size_t i = 0; i < nr && i < most; i++)
@@ -198,7 +198,7 @@ static void put_devices(const struct put *p)
 
 static void put_cost(const struct put *p)
 {
-	const struct live_totals *y = p->h->tally;
+	const struct live_totals *y = p->h->totals;
 	const struct top_facts *f = p->h->facts;
 	uint64_t wall_ns = y->wall_ns[p->v->span];
 	char rate[16], lost[24], own[16], inside[16];

@@ -3,7 +3,7 @@
 /*
  * One interval for scripts: as text what the terminal would show, as JSON everything.
  */
-#include "cli/top/top.h"
+#include "cli/top/top_print.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -26,9 +26,9 @@ int top_print_text(const struct top *top)
 	CLEANUP(buf__done) struct buf out = {0};
 	struct top_header h;
 	struct top_rows rows = {0};
-	uint32_t shown = top_columns_shown(&top->view, top->tally->has_gpu, 0);
+	uint32_t shown = top_columns_shown(&top->view, top->totals->has_gpu, 0);
 	const struct top_view_info *info = top_view_info(&top->view, top->view.view);
-	int err = top_rows__fill(&rows, &top->view, top->tally);
+	int err = top_rows__fill(&rows, &top->view, top->totals);
 
 	top_header_of(top, &h);
 	h.plain = true;
@@ -38,7 +38,7 @@ int top_print_text(const struct top *top)
 	buf__printf(&out, "%s\n", info->name_title);
 	for (size_t i = 0; i < rows.list.nr && (top->limit < 0 || (long)i < top->limit); i++) {
 		top_put_cells(&out, &top->view, shown, rows.list.items[i], &rows,
-			      top->tally->wall_ns[top->view.span]);
+			      top->totals->wall_ns[top->view.span]);
 		buf__printf(&out, "%s\n", rows.list.items[i]->name);
 	}
 	if (!rows.list.nr)
@@ -123,7 +123,7 @@ static int put_view(struct buf *out, const struct top *top, enum totals_view vie
 
 	v.view = view;
 	v.filter[0] = '\0';
-	err = top_rows__fill(&rows, &v, top->tally);
+	err = top_rows__fill(&rows, &v, top->totals);
 	buf__printf(out, ",\n  \"%s\": [", top_view_info(&v, view)->name);
 	for (size_t i = 0; i < rows.list.nr; i++) {
 		buf__str(out, i ? ",\n    " : "\n    ");
@@ -183,7 +183,7 @@ static void put_steps(struct buf *out, const struct totals_steps *s)
 
 static void put_interval(struct buf *out, const struct top *top)
 {
-	const struct live_totals *y = top->tally;
+	const struct live_totals *y = top->totals;
 
 	buf__str(out, "{\n  \"wall_us\": ");
 	buf__us(out, (int64_t)y->wall_ns[TOTALS_LAST]);
@@ -204,7 +204,7 @@ static void put_interval(struct buf *out, const struct top *top)
 int top_print_json(const struct top *top)
 {
 	CLEANUP(buf__done) struct buf out = {0};
-	const struct live_totals *y = top->tally;
+	const struct live_totals *y = top->totals;
 	int err = 0;
 
 	put_interval(&out, top);

@@ -4,7 +4,7 @@
  * `top` on a terminal. curses draws: only what changed goes out. The terminal is given back
  * whatever ends us, a crash included.
  */
-#include "cli/top/top.h"
+#include "cli/top/top_screen.h"
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -162,13 +162,13 @@ static void draw_empty(const struct screen *s, int row)
 static void draw_rows(struct screen *s, int row)
 {
 	struct top *top = s->top;
-	uint32_t shown = top_columns_shown(&top->view, top->tally->has_gpu, terminal_columns());
+	uint32_t shown = top_columns_shown(&top->view, top->totals->has_gpu, terminal_columns());
 	struct top_rows rows = {0};
 	struct buf text = {0};
 
 	top_put_titles(&text, &top->view, shown);
 	buf__str(&text, top_view_info(&top->view, top->view.view)->name_title);
-	if (buf__error(&text) || top_rows__fill(&rows, &top->view, top->tally)) {
+	if (buf__error(&text) || top_rows__fill(&rows, &top->view, top->totals)) {
 		vec_done(&rows.list);
 		buf__done(&text);
 		return;
@@ -181,7 +181,7 @@ static void draw_rows(struct screen *s, int row)
 	for (size_t i = s->first; i < rows.list.nr && row < terminal_rows() - 1; i++) {
 		buf__clear(&text);
 		top_put_cells(&text, &top->view, shown, rows.list.items[i], &rows,
-			      top->tally->wall_ns[top->view.span]);
+			      top->totals->wall_ns[top->view.span]);
 		top_put_name(&text, &top->view, rows.list.items[i],
 			     text.nr + 8 < (size_t)terminal_columns()
 				     ? (size_t)terminal_columns() - text.nr - 1
@@ -256,7 +256,7 @@ static void move_sort(struct screen *s, int by)
 {
 	struct top_view *v = &s->top->view;
 	const struct top_view_info *info = top_view_info(v, v->view);
-	uint32_t shown = top_columns_shown(v, s->top->tally->has_gpu, terminal_columns());
+	uint32_t shown = top_columns_shown(v, s->top->totals->has_gpu, terminal_columns());
 	int nr = (int)info->columns_nr, at = (int)(v->sort[v->view] - info->columns);
 
 	do
@@ -387,7 +387,7 @@ static void command_key(struct screen *s, int key)
 		v->span = v->span == TOTALS_SUM ? TOTALS_LAST : TOTALS_SUM;
 		break;
 	case '0':
-		live_totals__reset(s->top->tally);
+		live_totals__reset(s->top->totals);
 		break;
 	case '+':
 	case '-':

@@ -74,7 +74,7 @@ enum top_mark { TOP_PLAIN = 1, TOP_BOLD = 2, TOP_BAR = 3, TOP_ALARM = 4 };
 
 /* What stands above the rows. Lines without marks if `plain`. */
 struct top_header {
-	const struct live_totals *tally;
+	const struct live_totals *totals;
 	const struct top_facts *facts; /* NULL: a recording */
 	uint64_t uptime_ns;
 	double events_per_s;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The state of `top`, which its parts share: what it is fed from and what is shown.
+ * The state of `top` that the screen and the printed interval share: the live capture (or
+ * recording) it reads, the totals it keeps, and the view that is chosen.
  */
-#ifndef GP_CLI_TOP_TOP_H
-#define GP_CLI_TOP_TOP_H
+#ifndef GP_CLI_TOP_TOP_MODEL_H
+#define GP_CLI_TOP_TOP_MODEL_H
 
 #include "cli/record/live_capture.h"
 #include "cli/top/top_facts.h"
@@ -17,7 +18,7 @@ struct top {
 	struct capture_options capture;
 	char *cache_dir;
 	struct top_facts facts;
-	struct live_totals *tally;
+	struct live_totals *totals;
 	struct top_view view;
 	uint64_t start_ns, shown_ns; /* when it began, and when the last interval was taken */
 	uint64_t cut_ns;	     /* when the interval in progress began */
@@ -29,30 +30,30 @@ struct top {
 	long limit;
 };
 
-/* Waits at most timeout_ms for something to do and does it. Returns 1 if an interval was added, 0,
- * or -errno with a reason. */
+/* Adds one interval's timeline to the totals. 0 or -errno. */
+int top_add(struct top *top, const struct timeline *t);
+
+/* Adds every interval whose recording has ended. Returns 1 if there was one, else 0, or -errno with
+ * a reason. */
+int top_take(struct top *top, struct reason *why);
+
+/* Runs the live capture for up to timeout_ms milliseconds, and ends the interval when it is over.
+ * Returns 1 if an interval was added, 0, or -errno with a reason. */
 int top_poll(struct top *top, int timeout_ms, struct reason *why);
 
-/* What the header is to show, by now. */
+/* Fills in what the header shows. Its strings are the model's. */
 void top_header_of(const struct top *top, struct top_header *ret_header);
 
-/* Records what the view needs and is not recorded yet. 0 or -errno with a reason. */
+/* Starts recording what the view needs, if it is not recorded yet. 0 or -errno with a reason. */
 int top_want(struct top *top, enum totals_view view, struct reason *why);
 
-/* Whether a view can have rows by what is recorded. */
+/* Whether the capture records what the view needs. */
 bool top_has(const struct top *top, enum totals_view view);
 
-/* Whether the last interval was recorded with what the view needs. */
+/* Whether the last interval has what the view needs. */
 bool top_had(const struct top *top, enum totals_view view);
 
-/* Collection off, or on again. 0 or -errno with a reason. */
+/* Turns collection off or on again. 0 or -errno with a reason. */
 int top_pause(struct top *top, bool paused, struct reason *why);
 
-/* The view on the terminal until a key or a signal ends it. An enum cli_status. */
-int top_screen(struct top *top);
-
-/* The last interval on stdout. 0 or -errno. */
-int top_print_text(const struct top *top);
-int top_print_json(const struct top *top);
-
-#endif /* GP_CLI_TOP_TOP_H */
+#endif /* GP_CLI_TOP_TOP_MODEL_H */
