@@ -54,10 +54,20 @@ struct output_table_options {
 	const char *header;    /* NULL: none */
 	bool top_level;
 	int max_name_width; /* 0: 55 */
+	size_t columns;	    /* of the terminal that the table has to fit; 0: no limit */
+	bool hints;	    /* end with which rows and columns are left out, if any are */
+	const char *sort;   /* the key that sorts it, whose column is never left out; NULL: none */
 };
 
-/* key_averages().table(), column for column and byte for byte, then nothing
- * else. */
+/*
+ * key_averages().table(), column for column and byte for byte.
+ *
+ * Where it has to fit `columns`, numbers take no more room than they need. Then names, shapes and
+ * source locations are cut, names in the middle, down to 30 (shapes to 24) characters. Then columns
+ * are left out, in this order: CPU time avg, CUDA time avg, CPU total %, Self CUDA %, GFLOP/s, All
+ * FLOPs, CPU Mem, CUDA Mem, est Calls, Self CPU %, est SelfCUDA, CUDA total, CPU total, Self CPU
+ * Mem, Self CUDA Mem, Total FLOPs, # of Calls, est Self CPU; each estimate with its error.
+ */
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options);
 /* One JSON object: the rows, how long the capture was, losses, and what describe_whole() says. */
@@ -66,7 +76,8 @@ int output_table_json(struct sink *s, const struct timeline *t, const struct tab
 /* One header line, then a row a line; RFC 4180. */
 int output_table_csv(struct sink *s, const struct table *table, long limit);
 
-/* The same of samples: their number, and the times that they stand for with standard errors. As
+/* The same of samples: their number, and the times that they stand for with standard errors. What
+ * has to fit `columns` is without CPU total %, Off CPU, Self CPU % or CPU total, in this order. As
  * JSON with the rows of `gpu` (NULL: none) beside them. */
 int output_samples_text(struct sink *s, const struct sample_table *table,
 			const struct output_table_options *options);

@@ -26,6 +26,20 @@ void text_name(struct buf *out, const char *name, size_t width)
 	buf__str(out, "  ");
 }
 
+void text_middle(struct buf *out, const char *text, size_t width)
+{
+	size_t nr = line_characters(text), dots = width < 5 ? 0 : 3;
+	size_t end = (width - dots) / 2, begin = width - dots - end;
+
+	if (nr <= width) {
+		buf__line(out, text);
+		return;
+	}
+	buf__line_part(out, text, begin);
+	buf__add(out, "...", dots);
+	buf__line(out, line_behind(text, nr - end));
+}
+
 void text_cell(struct buf *out, const char *value, size_t width)
 {
 	size_t nr = strlen(value);

@@ -23,6 +23,10 @@ void text_spaces(struct buf *out, size_t nr);
 /* Appends text that a target chose on the right of `width` characters, and the gap after it. */
 void text_name(struct buf *out, const char *name, size_t width);
 
+/* Appends text that a target chose in at most `width` characters: of a longer one the beginning and
+ * the end, with "..." between. */
+void text_middle(struct buf *out, const char *text, size_t width);
+
 /* Appends a value on the right of `width` bytes, and the gap after it. */
 void text_cell(struct buf *out, const char *value, size_t width);
 

@@ -1,391 +1,236 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * key_averages().table() as PyTorch 2.6 and later print it. Times go through doubles of
- * microseconds as there, so that the last digit rounds the same way.
+ * Prints key_averages().table() as PyTorch 2.6 and later do, or as much of it as a terminal has
+ * room for. Each column is set by its style alone; its title and values are table_columns.c's.
  */
 #include "output/format/flops_text.h"
 #include "output/format/output.h"
-#include "output/format/stack_text.h"
 #include "output/format/text_cells.h"
+#include "output/format/text_columns.h"
+#include "output/summary/table_columns.h"
 #include "output/summary/table_estimates.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
 
 #define NAME_WIDTH_MAX	 55
 #define SHAPES_WIDTH_MAX 80
-#define COLUMNS_MAX	 16
 #define SOURCE_WIDTH_MAX 75
+
+/* In a table that has to fit a terminal. */
+#define NAME_FITTED_MAX 80
+#define NAME_LEAST	30
+#define SHAPES_LEAST	24
+#define SOURCE_LEAST	30
 
 struct text {
 	const struct table *table;
 	const struct output_table_options *options;
+	const struct table_column *columns[TABLE_COLUMNS_MAX];
+	struct text_column layout[TABLE_COLUMNS_MAX];
+	size_t columns_nr;
+	size_t last; /* of the columns that are shown */
+	struct buf value;
 	struct buf out;
-	bool overloads;
-	size_t name_width;
-	size_t shapes_width;  /* 0: no such column */
-	size_t columns;	      /* of TEXT_COLUMN_WIDTH, before the shapes */
-	size_t flops_columns; /* the same, behind the shapes */
-	size_t more_columns;  /* the same, behind those: estimates */
-	size_t source_width;  /* of the last column, 0: there is none */
-	const struct recording *recording;
 };
+
+static bool is_fitted(const struct text *t)
+{
+	return t->options->columns > 0;
+}
+
+/* The next row to print from *at on, NULL: none is left. The limit is the caller's. */
+static const struct table_row *next_row(const struct text *t, size_t *at)
+{
+	while (*at < t->table->rows.nr) {
+		const struct table_row *r = &t->table->rows.items[(*at)++];
+
+		if (!t->options->top_level || !r->has_parent)
+			return r;
+	}
+	return NULL;
+}
 
 /* ---- cells ---- */
 
-/* In a tree names stand on the left, those of children further in. */
-static void tree_cell(struct text *t, const char *name, uint32_t depth)
+static const char *value_text(struct text *t)
 {
-	size_t indent = 2UL * depth < t->name_width ? 2UL * depth : t->name_width;
-	size_t nr = line_characters(name), room = t->name_width - indent;
+	if (!t->out.err)
+		t->out.err = buf__error(&t->value);
+	return t->value.nr ? t->value.bytes : "";
+}
+
+static const char *title_of(struct text *t, size_t i)
+{
+	buf__clear(&t->value);
+	table_column_title(&t->value, t->table, t->columns[i]);
+	return value_text(t);
+}
+
+static const char *value_of(struct text *t, size_t i, const struct table_row *r)
+{
+	buf__clear(&t->value);
+	t->columns[i]->value(&t->value, t->table, r, t->columns[i], t->options->time_unit);
+	return value_text(t);
+}
+
+/* Every column ends with a gap, but for the last one where the line must not be too long. */
+static void gap(struct text *t, size_t i)
+{
+	if (!is_fitted(t) || i != t->last)
+		text_spaces(&t->out, TEXT_COLUMN_GAP);
+}
+
+/* On the right. A fitted table cuts its middle, torch.profiler's its end. */
+static void text_on_the_right(struct text *t, const char *text, size_t width)
+{
+	size_t nr = line_characters(text);
+
+	text_spaces(&t->out, nr < width ? width - nr : 0);
+	if (is_fitted(t))
+		text_middle(&t->out, text, width);
+	else
+		buf__line_part(&t->out, text, width);
+}
+
+static size_t name_width_max(const struct text *t)
+{
+	int max = t->options->max_name_width;
+
+	return max > 0 ? (size_t)max : NAME_WIDTH_MAX;
+}
+
+/* torch.profiler cuts names of the greatest width or nearly so. */
+static void name_cell(struct text *t, const char *name, size_t width)
+{
+	size_t max = name_width_max(t), keep = max > 3 ? max - 3 : 0, nr = line_characters(name);
+
+	if (is_fitted(t) || nr < keep) {
+		text_on_the_right(t, name, width);
+		return;
+	}
+	text_spaces(&t->out, keep + 3 < width ? width - keep - 3 : 0);
+	buf__line_part(&t->out, name, keep);
+	buf__str(&t->out, "...");
+}
+
+/* In a tree names stand on the left, those of children further in. */
+static void tree_cell(struct text *t, const char *name, size_t width, uint32_t depth)
+{
+	size_t indent = 2UL * depth < width ? 2UL * depth : width;
+	size_t nr = line_characters(name), room = width - indent;
 
 	text_spaces(&t->out, indent);
-	buf__line_part(&t->out, name, room);
-	text_spaces(&t->out, (nr < room ? room - nr : 0) + 2);
+	if (is_fitted(t))
+		text_middle(&t->out, name, room);
+	else
+		buf__line_part(&t->out, name, room);
+	text_spaces(&t->out, nr < room ? room - nr : 0);
 }
 
-/* Names of the greatest width or nearly so are cut. */
-static void name_cell(struct text *t, const char *name)
+/* On the left. Of a text that is too long the end is kept. */
+static void source_cell(struct text *t, const char *text, size_t width)
 {
-	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
-						    : NAME_WIDTH_MAX;
-	size_t nr = line_characters(name), keep = max > 3 ? max - 3 : 0;
-	bool cut = nr >= keep;
-	size_t shown = cut ? keep + 3 : nr;
-
-	if (shown < t->name_width)
-		text_spaces(&t->out, t->name_width - shown);
-	buf__line_part(&t->out, name, cut ? keep : nr);
-	buf__str(&t->out, cut ? "...  " : "  ");
-}
-
-static void shapes_cell(struct text *t, const char *shapes)
-{
-	size_t nr = line_characters(shapes), shown = nr < t->shapes_width ? nr : t->shapes_width;
-
-	text_spaces(&t->out, t->shapes_width - shown);
-	buf__line_part(&t->out, shapes, shown);
-	buf__str(&t->out, "  ");
-}
-
-static void cell(struct text *t, const char *value)
-{
-	text_cell(&t->out, value, TEXT_COLUMN_WIDTH);
-}
-
-/* ---- values ---- */
-
-struct flops_unit {
-	const char *name;
-	double scale;
-};
-
-static struct text_value time_value(const struct text *t, double us)
-{
-	return text_time(us, t->options->time_unit);
-}
-
-static void time_cell(struct text *t, uint64_t ns)
-{
-	cell(t, time_value(t, (double)ns / 1000.0).text);
-}
-
-static void average_cell(struct text *t, uint64_t ns, uint64_t calls)
-{
-	cell(t, time_value(t, calls ? (double)ns / 1000.0 / (double)calls : 0.0).text);
-}
-
-static void percent_cell(struct text *t, uint64_t ns, uint64_t total_ns)
-{
-	char text[32] = "NaN";
-
-	if (total_ns)
-		(void)snprintf(text, sizeof(text), "%.2f%%",
-			       (double)ns / 1000.0 * 100.0 / ((double)total_ns / 1000.0));
-	cell(t, text);
-}
-
-static void bytes_cell(struct text *t, int64_t bytes)
-{
-	static const struct {
-		double size;
-		const char *unit;
-	} units[] = {{1024.0 * 1024 * 1024, "GB"}, {1024.0 * 1024, "MB"}, {1024.0, "KB"}};
-	double size = bytes < 0 ? -(double)bytes : (double)bytes;
-	char text[40];
-
-	(void)snprintf(text, sizeof(text), "%lld B", (long long)bytes);
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (size < units[i].size)
-			continue;
-		(void)snprintf(text, sizeof(text), "%.2f %s", (double)bytes / units[i].size,
-			       units[i].unit);
-		break;
-	}
-	cell(t, text);
-}
-
-/* The unit in which the least number above zero is at least 1, as torch.profiler chooses it. */
-static struct flops_unit flops_unit(uint64_t least)
-{
-	static const char *const names[] = {"FLOPs",  "KFLOPs", "MFLOPs",
-					    "GFLOPs", "TFLOPs", "PFLOPs"};
-	double third = log10((double)least) / 3.0;
-	int i = third < 0 ? 0 : third > 5 ? 5 : (int)third;
-
-	return (struct flops_unit){names[i], pow(10, -3.0 * i)};
-}
-
-static void flops_cell(struct text *t, uint64_t flops, uint64_t least)
-{
-	char text[40] = "--";
-
-	if (flops)
-		(void)snprintf(text, sizeof(text), "%8.3f",
-			       (double)flops * flops_unit(least).scale);
-	cell(t, text);
-}
-
-/* Operations a nanosecond are thousands of millions a second. */
-static void flops_rate_cell(struct text *t, const struct table_row *r)
-{
-	uint64_t ns = r->cuda_total_ns ? r->cuda_total_ns : r->cpu_total_ns;
-	char text[40] = "--";
-
-	if (r->all_flops && ns)
-		(void)snprintf(text, sizeof(text), "%.3f", (double)r->all_flops / (double)ns);
-	cell(t, text);
-}
-
-static void flops_cells(struct text *t, const struct table_row *r)
-{
-	if (t->table->least_flops)
-		flops_cell(t, r->flops, t->table->least_flops);
-	if (!t->table->least_all_flops)
-		return;
-	flops_cell(t, r->all_flops, t->table->least_all_flops);
-	flops_rate_cell(t, r);
-}
-
-/* ---- lines ---- */
-
-static void separator(struct text *t)
-{
-	size_t names = t->overloads ? 2 : 1;
-
-	for (size_t i = 0; i < names + t->columns; i++)
-		text_rule(&t->out, i < names ? t->name_width : TEXT_COLUMN_WIDTH);
-	if (t->shapes_width)
-		text_rule(&t->out, t->shapes_width);
-	for (size_t i = 0; i < t->flops_columns + t->more_columns; i++)
-		text_rule(&t->out, TEXT_COLUMN_WIDTH);
-	if (t->source_width)
-		text_rule(&t->out, t->source_width);
-	buf__char(&t->out, '\n');
-}
-
-/* Across all columns, without the last one's gap. */
-static void rule(struct text *t)
-{
-	size_t names = t->overloads ? 2 : 1;
-	size_t width = names * (t->name_width + 2) + t->columns * (TEXT_COLUMN_WIDTH + 2) - 2;
-
-	width += t->shapes_width ? t->shapes_width + 2 : 0;
-	width += (t->flops_columns + t->more_columns) * (TEXT_COLUMN_WIDTH + 2);
-	width += t->source_width ? t->source_width + 2 : 0;
-	while (width-- > 0)
-		buf__char(&t->out, '=');
-	buf__char(&t->out, '\n');
-}
-
-static size_t column_titles(const struct table *table, const char *titles[COLUMNS_MAX])
-{
-	size_t nr = 0;
-
-	if (table->parts)
-		titles[nr++] = table->parts == TABLE_BY_RANK ? "Rank" : "PID";
-	titles[nr++] = "Self CPU %";
-	titles[nr++] = "Self CPU";
-	titles[nr++] = "CPU total %";
-	titles[nr++] = "CPU total";
-	titles[nr++] = "CPU time avg";
-	if (table->has_cuda_time) {
-		titles[nr++] = "Self CUDA";
-		titles[nr++] = "Self CUDA %";
-		titles[nr++] = "CUDA total";
-		titles[nr++] = "CUDA time avg";
-	}
-	if (table->has_memory) {
-		titles[nr++] = "CPU Mem";
-		titles[nr++] = "Self CPU Mem";
-	}
-	if (table->has_memory && table->has_cuda_memory) {
-		titles[nr++] = "CUDA Mem";
-		titles[nr++] = "Self CUDA Mem";
-	}
-	titles[nr++] = "# of Calls";
-	return nr;
-}
-
-/* Left aligned; of a text that is too long the end is kept. */
-static void source_cell(struct text *t, const char *text)
-{
-	size_t nr = line_characters(text), width = t->source_width;
+	size_t nr = line_characters(text);
 
 	if (nr > width) {
 		buf__str(&t->out, "...");
 		buf__line_part(&t->out, line_behind(text, nr - width + 3), width);
 	} else {
 		buf__line_part(&t->out, text, nr);
-		text_spaces(&t->out, width - nr);
+		text_spaces(&t->out, is_fitted(t) ? 0 : width - nr);
 	}
-	buf__str(&t->out, "  ");
 }
 
-/* Of a backward op's row the first one says so, at its end: of long ones the end is shown. */
-static void frame_text(struct buf *b, const struct text *t, const struct table_row *r, size_t i)
+static void cell(struct text *t, size_t i, const char *text, const struct table_row *r)
 {
-	stack_text_frame(b, t->recording, r->stack[i]);
-	if (!i && r->is_forward_stack)
-		buf__str(b, " " STACK_TEXT_BACKWARD);
-}
+	size_t width = t->layout[i].width;
 
-static void frame_cell(struct text *t, const struct table_row *r, size_t i)
-{
-	struct buf b = {0};
-
-	frame_text(&b, t, r, i);
-	source_cell(t, b.bytes ? b.bytes : "");
-	if (!t->out.err)
-		t->out.err = buf__error(&b);
-	buf__done(&b);
-}
-
-/* All columns but the last, empty. */
-static void empty_cells(struct text *t)
-{
-	text_spaces(&t->out, (t->overloads ? 2 : 1) * (t->name_width + 2) +
-				     (t->columns + t->flops_columns + t->more_columns) *
-					     (TEXT_COLUMN_WIDTH + 2) +
-				     (t->shapes_width ? t->shapes_width + 2 : 0));
-}
-
-/* The rest of the row's line, a line for each further frame, and one that is empty. */
-static void source_lines(struct text *t, const struct table_row *r)
-{
-	if (r->stack_nr)
-		frame_cell(t, r, 0);
-	else
-		source_cell(t, "");
-	buf__char(&t->out, '\n');
-	for (size_t i = 1; i < r->stack_nr; i++) {
-		empty_cells(t);
-		frame_cell(t, r, i);
-		buf__char(&t->out, '\n');
+	switch (t->columns[i]->style) {
+	case TABLE_NUMBER:
+		text_spaces(&t->out, strlen(text) < width ? width - strlen(text) : 0);
+		buf__str(&t->out, text);
+		break;
+	case TABLE_NAME:
+		if (!r)
+			text_on_the_right(t, text, width);
+		else if (t->table->is_tree && !i)
+			tree_cell(t, text, width, r->depth);
+		else
+			name_cell(t, text, width);
+		break;
+	case TABLE_SHAPES:
+		text_on_the_right(t, text, width);
+		break;
+	case TABLE_SOURCE:
+		source_cell(t, text, width);
+		break;
 	}
-	empty_cells(t);
-	source_cell(t, "");
+	gap(t, i);
+}
+
+/* ---- lines ---- */
+
+static void separator(struct text *t)
+{
+	for (size_t i = 0; i < t->columns_nr; i++) {
+		if (t->layout[i].left_out)
+			continue;
+		for (size_t k = 0; k < t->layout[i].width; k++)
+			buf__char(&t->out, '-');
+		gap(t, i);
+	}
 	buf__char(&t->out, '\n');
 }
 
-static void flops_title(struct text *t, const char *what, uint64_t least)
+/* Across all columns, without the last one's gap. */
+static void rule(struct text *t)
 {
-	char title[24];
-
-	(void)snprintf(title, sizeof(title), "%s %s", what, flops_unit(least).name);
-	cell(t, title);
+	for (size_t i = 0; i < t->columns_nr; i++)
+		for (size_t k = 0; !t->layout[i].left_out &&
+				   k < t->layout[i].width + (i == t->last ? 0 : TEXT_COLUMN_GAP);
+		     k++)
+			buf__char(&t->out, '=');
+	buf__char(&t->out, '\n');
 }
 
-static void flops_titles(struct text *t)
+static void title_line(struct text *t)
 {
-	if (t->table->least_flops)
-		flops_title(t, "Total", t->table->least_flops);
-	if (!t->table->least_all_flops)
+	for (size_t i = 0; i < t->columns_nr; i++)
+		if (!t->layout[i].left_out)
+			cell(t, i, title_of(t, i), NULL);
+	buf__char(&t->out, '\n');
+}
+
+/* A line with a frame alone; behind the last frame it is empty. */
+static void frame_line(struct text *t, const struct table_row *r, size_t frame)
+{
+	bool empty = frame >= r->stack_nr && is_fitted(t);
+
+	for (size_t i = 0; i < t->last && !empty; i++)
+		if (!t->layout[i].left_out)
+			text_spaces(&t->out, t->layout[i].width + TEXT_COLUMN_GAP);
+	buf__clear(&t->value);
+	table_column_frame(&t->value, t->table, r, frame);
+	if (!empty)
+		cell(t, t->last, value_text(t), r);
+	buf__char(&t->out, '\n');
+}
+
+/* One line, or with stacks one for each frame and an empty one. */
+static void row_lines(struct text *t, const struct table_row *r)
+{
+	for (size_t i = 0; i < t->columns_nr; i++)
+		if (!t->layout[i].left_out)
+			cell(t, i, value_of(t, i, r), r);
+	buf__char(&t->out, '\n');
+	if (t->columns[t->last]->style != TABLE_SOURCE)
 		return;
-	flops_title(t, "All", t->table->least_all_flops);
-	cell(t, "GFLOP/s");
-}
-
-static void title_line(struct text *t, const char *const titles[], size_t nr)
-{
-	text_spaces(&t->out, t->name_width > 4 ? t->name_width - 4 : 0);
-	buf__str(&t->out, "Name  ");
-	if (t->overloads) {
-		text_spaces(&t->out, t->name_width > 13 ? t->name_width - 13 : 0);
-		buf__str(&t->out, "Overload Name  ");
-	}
-	for (size_t i = 0; i < nr; i++)
-		cell(t, titles[i]);
-	if (t->shapes_width)
-		shapes_cell(t, "Input Shapes");
-	flops_titles(t);
-	table_estimate_titles(&t->out, t->table);
-	if (t->source_width)
-		source_cell(t, "Source Location");
-	buf__char(&t->out, '\n');
-}
-
-static void cuda_cells(struct text *t, const struct table_row *r)
-{
-	if (t->table->has_cuda_time) {
-		time_cell(t, r->self_cuda_ns);
-		percent_cell(t, r->self_cuda_ns, t->table->self_cuda_total_ns);
-		time_cell(t, r->cuda_total_ns);
-		average_cell(t, r->cuda_total_ns, r->calls);
-	}
-	if (t->table->has_memory) {
-		bytes_cell(t, r->cpu_bytes);
-		bytes_cell(t, r->self_cpu_bytes);
-	}
-	if (t->table->has_memory && t->table->has_cuda_memory) {
-		bytes_cell(t, r->cuda_bytes);
-		bytes_cell(t, r->self_cuda_bytes);
-	}
-}
-
-static void part_cell(struct text *t, int64_t part)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%lld", (long long)part);
-	cell(t, part < 0 ? "-" : text);
-}
-
-static void row_line(struct text *t, const struct table_row *r)
-{
-	char calls[24];
-
-	if (t->table->is_tree)
-		tree_cell(t, r->name, r->depth);
-	else
-		name_cell(t, r->name);
-	if (t->overloads)
-		name_cell(t, r->overload ? r->overload : "");
-	if (t->table->parts)
-		part_cell(t, r->part);
-	percent_cell(t, r->self_cpu_ns, t->table->self_cpu_total_ns);
-	time_cell(t, r->self_cpu_ns);
-	if (r->is_async)
-		cell(t, "0");
-	else
-		percent_cell(t, r->cpu_total_ns, t->table->self_cpu_total_ns);
-	time_cell(t, r->cpu_total_ns);
-	average_cell(t, r->cpu_total_ns, r->calls);
-	cuda_cells(t, r);
-	(void)snprintf(calls, sizeof(calls), "%llu", (unsigned long long)r->calls);
-	cell(t, calls);
-	if (t->shapes_width)
-		shapes_cell(t, r->shapes ? r->shapes : "[]");
-	flops_cells(t, r);
-	table_estimate_cells(&t->out, t->table, r, t->options->time_unit);
-	if (t->source_width)
-		source_lines(t, r);
-	else
-		buf__char(&t->out, '\n');
+	for (size_t i = 1; i < r->stack_nr; i++)
+		frame_line(t, r, i);
+	frame_line(t, r, r->stack_nr);
 }
 
 static void compensation_line(struct text *t)
@@ -393,18 +238,14 @@ static void compensation_line(struct text *t)
 	const struct compensation *c = &t->table->compensation;
 
 	if (c->callback_ns)
-		buf__printf(
-			&t->out,
-			"CPU times are without gpuprof's callbacks in them, two for each operator, "
-			"%llu ns each, the mean of %llu that were timed: an estimate\n",
-			(unsigned long long)c->callback_ns, (unsigned long long)c->timed_nr);
+		buf__printf(&t->out,
+			    "CPU times are without gpuprof's callbacks, two for each operator at "
+			    "%llu ns each, the mean of %llu that were timed: an estimate\n",
+			    (unsigned long long)c->callback_ns, (unsigned long long)c->timed_nr);
 }
 
 static void head_lines(struct text *t)
 {
-	const char *titles[COLUMNS_MAX];
-
-	t->columns = column_titles(t->table, titles);
 	if (t->options->header) {
 		rule(t);
 		buf__str(&t->out, t->options->header);
@@ -417,95 +258,169 @@ static void head_lines(struct text *t)
 	table_estimate_origin(&t->out, t->table);
 	compensation_line(t);
 	separator(t);
-	title_line(t, titles, t->columns);
+	title_line(t);
 	separator(t);
 }
 
 static void total_line(struct text *t, const char *device, uint64_t ns)
 {
 	buf__printf(&t->out, "Self %s time total: %s\n", device,
-		    time_value(t, (double)ns / 1000.0).text);
+		    text_time((double)ns / 1000.0, t->options->time_unit).text);
 }
 
-/* The column is there if any row has inputs. */
-static void set_shapes_width(struct text *t)
+static void hint_lines(struct text *t, size_t shown)
+{
+	size_t rows = 0, left_out = 0;
+
+	for (size_t at = 0; next_row(t, &at);)
+		rows++;
+	if (shown < rows)
+		buf__printf(&t->out, "%zu of %zu rows (--limit -1 shows all)\n", shown, rows);
+	for (size_t i = 0; i < t->columns_nr; i++) {
+		const struct table_column *c = t->columns[i];
+
+		/* An error goes with its estimate. */
+		if (!t->layout[i].left_out || (c->title && !strcmp(c->title, "+/-")))
+			continue;
+		buf__str(&t->out, left_out++ ? ", " : "left out to fit: ");
+		buf__str(&t->out, title_of(t, i));
+	}
+	if (left_out)
+		buf__str(&t->out, " (--wide shows all)\n");
+}
+
+/* ---- widths ---- */
+
+static size_t least_of(enum table_style style)
+{
+	static const size_t least[] = {[TABLE_NUMBER] = 0,
+				       [TABLE_NAME] = NAME_LEAST,
+				       [TABLE_SHAPES] = SHAPES_LEAST,
+				       [TABLE_SOURCE] = SOURCE_LEAST};
+
+	return least[style];
+}
+
+static size_t value_width(struct text *t, size_t i, const struct table_row *r)
+{
+	size_t nr = line_characters(value_of(t, i, r));
+
+	if (t->columns[i]->style == TABLE_SOURCE) {
+		for (size_t k = 1; k < r->stack_nr; k++) {
+			size_t frame;
+
+			buf__clear(&t->value);
+			table_column_frame(&t->value, t->table, r, k);
+			frame = line_characters(value_text(t));
+			nr = frame > nr ? frame : nr;
+		}
+	}
+	return i ? nr : nr + 2UL * r->depth;
+}
+
+/* The longest cell of the table, printed or not; titles do not count. */
+static size_t longest_cell(struct text *t, size_t i)
 {
 	size_t longest = 0;
-	bool any = false;
 
-	for (size_t i = 0; i < t->table->rows.nr; i++) {
-		const char *shapes = t->table->rows.items[i].shapes;
-		size_t nr = shapes ? line_characters(shapes) : 0;
+	for (size_t k = 0; k < t->table->rows.nr; k++) {
+		size_t nr = value_width(t, i, &t->table->rows.items[k]);
 
 		longest = nr > longest ? nr : longest;
-		any |= nr > 2;
 	}
-	if (any)
-		t->shapes_width = longest + 4 < SHAPES_WIDTH_MAX ? longest + 4 : SHAPES_WIDTH_MAX;
+	return longest;
 }
 
-static void set_source_width(struct text *t)
+/* The longest of its title and the cells that are printed. */
+static size_t longest_printed(struct text *t, size_t i)
 {
-	struct buf b = {0};
-	size_t longest = 0;
+	size_t longest = strlen(title_of(t, i)), at = 0;
+	const struct table_row *r;
 
-	for (size_t i = 0; i < t->table->rows.nr; i++)
-		for (size_t k = 0; k < t->table->rows.items[i].stack_nr; k++) {
-			size_t nr;
+	for (long shown = 0; shown != t->options->limit && (r = next_row(t, &at)); shown++) {
+		size_t nr = value_width(t, i, r);
 
-			buf__clear(&b);
-			frame_text(&b, t, &t->table->rows.items[i], k);
-			nr = b.bytes ? line_characters(b.bytes) : 0;
-			longest = nr > longest ? nr : longest;
-		}
-	if (longest)
-		t->source_width = longest + 4 < SOURCE_WIDTH_MAX ? longest + 4 : SOURCE_WIDTH_MAX;
-	if (!t->out.err)
-		t->out.err = buf__error(&b);
-	buf__done(&b);
+		longest = nr > longest ? nr : longest;
+	}
+	return longest;
+}
+
+/* As torch.profiler has them, which knows one width for all kinds of names. */
+static size_t plain_width(struct text *t, size_t i)
+{
+	size_t longest = t->table->longest_name, nr, max;
+
+	switch (t->columns[i]->style) {
+	case TABLE_NUMBER:
+		return TEXT_COLUMN_WIDTH;
+	case TABLE_NAME:
+		if (i)
+			return t->layout[0].width;
+		nr = longest_cell(t, i);
+		longest = (nr > longest ? nr : longest) + 4;
+		max = name_width_max(t);
+		return longest < max || t->table->is_tree ? longest : max;
+	case TABLE_SHAPES:
+	case TABLE_SOURCE:
+		break;
+	}
+	longest = longest_cell(t, i) + 4;
+	max = t->columns[i]->style == TABLE_SHAPES ? SHAPES_WIDTH_MAX : SOURCE_WIDTH_MAX;
+	return longest < max ? longest : max;
+}
+
+static size_t fitted_width(struct text *t, size_t i)
+{
+	size_t longest = longest_printed(t, i);
+
+	return t->columns[i]->style == TABLE_NAME && longest > NAME_FITTED_MAX ? NAME_FITTED_MAX
+									       : longest;
 }
 
 static void set_widths(struct text *t)
 {
-	size_t max = t->options->max_name_width > 0 ? (size_t)t->options->max_name_width
-						    : NAME_WIDTH_MAX;
-	size_t longest = t->table->longest_name;
+	const char *sort = t->options->sort;
 
-	for (size_t i = 0; i < t->table->rows.nr; i++) {
-		const struct table_row *r = &t->table->rows.items[i];
-		size_t nr = line_characters(r->name) + 2UL * r->depth;
+	t->columns_nr = table_columns_of(t->table, t->columns);
+	for (size_t i = 0; i < t->columns_nr; i++) {
+		const struct table_column *c = t->columns[i];
+		bool sorts = sort && c->sort && table_sort_key_is(sort, c->sort);
 
-		longest = nr > longest ? nr : longest;
-		t->overloads |= r->overload && *r->overload;
+		t->layout[i] = (struct text_column){
+			.width = is_fitted(t) ? fitted_width(t, i) : plain_width(t, i),
+			.least = least_of(c->style),
+			.rank = sorts ? 0 : c->rank,
+		};
 	}
-	set_source_width(t);
-	t->flops_columns = (t->table->least_flops ? 1 : 0) + (t->table->least_all_flops ? 2 : 0);
-	t->more_columns = table_estimate_columns(t->table);
-	t->name_width = longest + 4 < max || t->table->is_tree ? longest + 4 : max;
-	set_shapes_width(t);
+	if (is_fitted(t))
+		text_columns_fit(t->layout, t->columns_nr, t->options->columns);
+	for (size_t i = 0; i < t->columns_nr; i++)
+		if (!t->layout[i].left_out)
+			t->last = i;
 }
 
 int output_table_text(struct sink *s, const struct table *table,
 		      const struct output_table_options *options)
 {
-	struct text t = {.table = table, .options = options, .recording = table->recording};
+	struct text t = {.table = table, .options = options};
+	const struct table_row *r;
+	size_t at = 0;
 	long shown = 0;
 
 	if (!table->rows.nr)
 		return 0;
 	set_widths(&t);
 	head_lines(&t);
-	for (size_t i = 0; i < table->rows.nr && shown != options->limit; i++) {
-		if (options->top_level && table->rows.items[i].has_parent)
-			continue;
-		row_line(&t, &table->rows.items[i]);
-		shown++;
-	}
+	for (; shown != options->limit && (r = next_row(&t, &at)); shown++)
+		row_lines(&t, r);
 	separator(&t);
 	total_line(&t, "CPU", table->self_cpu_total_ns);
 	table_estimate_total(&t.out, table, options->time_unit);
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
 	flops_text_gpu(&t.out, &table->gpu);
+	if (options->hints)
+		hint_lines(&t, (size_t)shown);
+	buf__done(&t.value);
 	return sink__write_buf(s, &t.out);
 }

@@ -117,6 +117,10 @@ static inline int64_t table_plus(int64_t a, int64_t b)
 /* Whether `key` is a sort key; and all keys in order, NULL-terminated. */
 bool table_sort_key_known(const char *key);
 
+/* Whether a sort key is `name`, one of table_sort_keys, or would be with "cuda" in place of another
+ * word for the device. */
+bool table_sort_key_is(const char *key, const char *name);
+
 /* Whether any row has a value for the key, which is valid. */
 bool table_has_any_of(const struct table *table, const char *key);
 extern const char *const table_sort_keys[];

@@ -129,8 +129,7 @@ static size_t device_word(const char *key)
 	return 0;
 }
 
-/* Whether `key` is `name`, with "cuda" in place of such words. */
-static bool same_key(const char *key, const char *name)
+bool table_sort_key_is(const char *key, const char *name)
 {
 	while (*key && *name) {
 		if (device_word(key) && !strncmp(name, "cuda", 4)) {
@@ -146,7 +145,7 @@ static bool same_key(const char *key, const char *name)
 static sort_value value_of(const char *key)
 {
 	for (size_t i = 0; table_sort_keys[i]; i++)
-		if (same_key(key, table_sort_keys[i]))
+		if (table_sort_key_is(key, table_sort_keys[i]))
 			return values[i];
 	return NULL;
 }
