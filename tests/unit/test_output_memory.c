@@ -434,35 +434,55 @@ static void losses_are_all_reported(void **state)
 	struct timeline t;
 
 	example__init(&t);
-	assert_losses_text(&t, false, "losses: not counted in this recording\n");
+	assert_losses_text(&t, false,
+			   "completeness: unknown, this recording has no counters of losses\n");
 	example__loss(&t, "ring_full", 0);
 	example__loss(&t, "names", 0);
-	assert_losses_text(&t, true, "losses: none\n  zero: ring_full, names.\n");
-	assert_losses_text(&t, false,
-			   "losses: none (2 counters are zero; 'gpuprof table REC --losses' lists "
-			   "them)\n");
+	assert_losses_text(&t, true, "complete: no event is missing\n  zero: ring_full, names.\n");
+	assert_losses_text(&t, false, "complete: no event is missing\n");
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
-			   "losses: no event is missing. Less exact: names: 18446744073709551615.\n"
-			   "  (1 of 2 counters; see gpuprof(1))\n"
+			   "complete: no event is missing. Less exact: names: "
+			   "18446744073709551615. (see LOSSES in gpuprof(1))\n"
 			   "  zero: ring_full.\n");
 	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
-			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: names: "
+			   "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: names: "
 			   "18446744073709551615.\n"
-			   "  (2 of 2 counters; see gpuprof(1))\n");
+			   "  (see LOSSES in gpuprof(1))\n");
 	t.losses.items[1].count = 0;
-	assert_losses_text(
-		&t, false,
-		"losses: EVENTS ARE MISSING: ring_full: 7. (1 of 2 counters; see gpuprof(1))\n");
+	assert_losses_text(&t, false,
+			   "incomplete: EVENTS ARE MISSING: ring_full: 7. (see LOSSES in "
+			   "gpuprof(1))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "depth", .count = 4};
 	assert_losses_text(&t, false,
-			   "losses: EVENTS ARE MISSING: ring_full: 7, depth: 4. (2 of 2 counters; "
-			   "see gpuprof(1))\n");
+			   "incomplete: EVENTS ARE MISSING: ring_full: 7, depth: 4. (see LOSSES in "
+			   "gpuprof(1))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
-			   "losses: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J??: 3. "
-			   "(2 of 2 counters; see gpuprof(1))\n");
+			   "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J??: 3. "
+			   "(see LOSSES in gpuprof(1))\n");
+	example__done(&t);
+}
+
+/* Every capture has operators at its edges: they say nothing about it. */
+static void edges_are_named_where_every_counter_is(void **state)
+{
+	struct timeline t;
+
+	example__init(&t);
+	example__loss(&t, "open_at_start", 3);
+	example__loss(&t, "names", 0);
+	example__loss(&t, "open_at_end", 4);
+	assert_losses_text(&t, false, "complete: no event is missing\n");
+	assert_losses_text(&t, true,
+			   "complete: no event is missing\n"
+			   "  at the edges: open_at_start: 3, open_at_end: 4.\n"
+			   "  zero: names.\n");
+	t.losses.items[1].count = 5;
+	assert_losses_text(&t, false,
+			   "complete: no event is missing. Less exact: names: 5. (see LOSSES in "
+			   "gpuprof(1))\n");
 	example__done(&t);
 }
 
@@ -508,6 +528,7 @@ int main(void)
 		cmocka_unit_test(page_needs_nothing_else),
 		cmocka_unit_test(write_errors_come_back),
 		cmocka_unit_test(losses_are_all_reported),
+		cmocka_unit_test(edges_are_named_where_every_counter_is),
 		cmocka_unit_test(losses_fit_in_lines),
 	};
 

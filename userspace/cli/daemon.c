@@ -61,6 +61,7 @@ static const struct option_spec options[] = {
 		"--memory, --stack, --python-gc and --no-ops."),
 	ROW_HZ(struct daemon_args),
 	ROW_OVERHEAD_OF_SAMPLES(struct daemon_args),
+	OPTION_HEADING("who can ask it, and where"),
 	ROW_SOCKET(struct daemon_args,
 		   "Answer HTTP at this socket. Default, unless --listen is given: "
 		   "/run/gpuprof/daemon.sock."),
@@ -83,6 +84,7 @@ static const struct option_spec options[] = {
 	 .complete = COMPLETE_FILE,
 	 .help = "With --listen: what those must send who ask ('Authorization: Bearer ...', or as "
 		 "a password); all may ask for /healthz. Nobody but its owner may read FILE."},
+	OPTION_HEADING("what it keeps"),
 	{.name = "period",
 	 .kind = OPTION_SECONDS,
 	 ARG(period_s),
@@ -102,6 +104,7 @@ static const struct option_spec options[] = {
 	 .min = 1,
 	 .max = 1L << 30,
 	 .help = "Keep so many MiB of recordings at most; the oldest go. Default: 64."},
+	OPTION_HEADING("what it records"),
 	ROW_MEMORY(struct daemon_args, "Record allocations too."),
 	ROW_STACK(struct daemon_args,
 		  "Record stacks: profiles show where operators were called from."),
@@ -118,6 +121,9 @@ static const struct option_spec options[] = {
 	{0},
 };
 
+static const char *const first[] = {"name",	  "pid",	"mode", "socket", "group", "listen",
+				    "token-file", "recordings", "keep", "memory", NULL};
+
 const struct command command_daemon = {
 	.name = "daemon",
 	.summary = "profile all processes for as long as it runs, and tell it over HTTP",
@@ -129,6 +135,7 @@ const struct command command_daemon = {
 		 "Pyroscope fetch /debug/pprof/profile (CPU time), /debug/pprof/gpu and "
 		 "/debug/pprof/allocs; /recordings lists the last recordings.",
 	.options = options,
+	.first = first,
 	.ends_in_order = true,
 	.run = cli_daemon,
 };

@@ -26,15 +26,16 @@ static void print_help(FILE *out)
 			   "change.\n\nsubcommands:\n");
 	for (size_t i = 0; cli_commands[i]; i++)
 		(void)fprintf(out, "  %-10s%s\n", cli_commands[i]->name, cli_commands[i]->summary);
-	(void)fprintf(out, "\n"
-			   "begin with:\n"
-			   "  gpuprof list                                    which processes\n"
-			   "  sudo gpuprof top --pid PID                      what one does now\n"
-			   "  sudo gpuprof attach --pid PID --duration 10     its table, and a "
-			   "recording\n\n"
-			   "  gpuprof SUBCOMMAND --help   options of one\n"
-			   "  gpuprof --version           version of gpuprof and its formats\n\n"
-			   "exit status: 0 done, 1 failed, 2 usage, 3 done but events were lost\n");
+	(void)fprintf(
+		out, "\n"
+		     "start with:\n"
+		     "  gpuprof list                                    find processes\n"
+		     "  sudo gpuprof top --pid PID                      watch one, live\n"
+		     "  sudo gpuprof attach --pid PID --duration 10     profile it for 10 s\n\n"
+		     "  gpuprof SUBCOMMAND --help       its options, the most used first\n"
+		     "  gpuprof SUBCOMMAND --help-all   all its options\n"
+		     "  gpuprof --version               version of gpuprof and its formats\n\n"
+		     "exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events were lost\n");
 }
 
 static void print_version(void)
@@ -77,7 +78,7 @@ static int show_help(const char *name)
 	if (name && !c)
 		return unknown_subcommand(name);
 	if (c)
-		options_print_help(stdout, c);
+		options_print_help(stdout, c, false);
 	else
 		print_help(stdout);
 	return CLI_DONE;

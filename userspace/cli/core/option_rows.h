@@ -112,4 +112,13 @@
 		.help = text                                                                       \
 	}
 
+#define ROW_WIDE(args, field)                                                                      \
+	ROW_FLAG(args, "wide", field,                                                              \
+		 "Print all columns. Without it the table fits the terminal: names, shapes and "   \
+		 "source locations are cut, then columns are left out, in this order: CPU time "   \
+		 "avg, CUDA time avg, CPU total %, Self CUDA %, GFLOP/s, All FLOPs, CPU Mem, "     \
+		 "CUDA Mem, est Calls, Self CPU %, est SelfCUDA, CUDA total, CPU total, Self CPU " \
+		 "Mem, Self CUDA Mem, Total FLOPs, # of Calls, est Self CPU. The column that "     \
+		 "sorts stays. What is not a terminal gets all.")
+
 #endif /* GP_CLI_CORE_OPTION_ROWS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Options from tables. A parser of our own: getopt_long keeps global state, abbreviates silently
- * and prints its own messages.
+ * Parses options and prints help, both from tables. getopt_long() would not do: it keeps global
+ * state, accepts abbreviations silently and prints its own messages.
  */
 #include "cli/core/options.h"
 
@@ -22,8 +22,9 @@
 #define LINE_WIDTH  80
 
 const struct option_spec options_common[] = {
-	{.name = "help", .letter = 'h', .help = "Show this help."},
-	{.name = "verbose", .letter = 'v', .help = "Say more; given twice, still more."},
+	{.name = "help", .letter = 'h', .help = "Show help."},
+	{.name = "help-all", .help = "Show help with all options."},
+	{.name = "verbose", .letter = 'v', .help = "Log more; twice: debug messages too."},
 	{0},
 };
 
@@ -35,7 +36,7 @@ struct parser {
 	void *values;
 	int operands;
 	int verbose;
-	bool wants_help;
+	bool wants_help, wants_all_help;
 };
 
 /* ---- mistakes ---- */
@@ -292,6 +293,8 @@ static void set_flag(struct parser *p, const struct option_spec *o)
 	if (o == &options_common[0])
 		p->wants_help = true;
 	else if (o == &options_common[1])
+		p->wants_all_help = true;
+	else if (o == &options_common[2])
 		p->verbose++;
 	else
 		*(bool *)((char *)p->values + o->offset) = true;
@@ -382,8 +385,8 @@ int options_parse(const struct command *command, int argc, char **argv, void *va
 
 	if (status)
 		return status;
-	if (p.wants_help) {
-		options_print_help(stdout, command);
+	if (p.wants_help || p.wants_all_help) {
+		options_print_help(stdout, command, p.wants_all_help);
 		return CLI_DONE;
 	}
 	if (p.verbose)
@@ -435,7 +438,41 @@ static void print_option(FILE *out, const struct option_spec *o)
 	print_wrapped(out, HELP_COLUMN, o->help);
 }
 
-void options_print_help(FILE *out, const struct command *command)
+static void print_first(FILE *out, const struct command *command)
+{
+	for (size_t i = 0; command->first[i]; i++) {
+		const struct option_spec *o = find_in(command->options, command->first[i], 0);
+
+		if (o)
+			print_option(out, o);
+	}
+}
+
+static void print_all(FILE *out, const struct command *command)
+{
+	for (const struct option_spec *o = command->options; o && o->name; o++) {
+		if (!*o->name)
+			(void)fprintf(out, "\n%s:\n", o->help);
+		else if (!o->hidden)
+			print_option(out, o);
+	}
+	if (command->first)
+		(void)fprintf(out, "\neverywhere:\n");
+}
+
+/* How many options --help does not show. */
+static size_t count_others(const struct command *command)
+{
+	size_t nr = 0;
+
+	for (const struct option_spec *o = command->options; o && o->name; o++)
+		nr += *o->name && !o->hidden;
+	for (size_t i = 0; command->first[i]; i++)
+		nr--;
+	return nr;
+}
+
+void options_print_help(FILE *out, const struct command *command, bool all)
 {
 	const char *about = command->about;
 
@@ -448,12 +485,13 @@ void options_print_help(FILE *out, const struct command *command)
 		about += nr + (about[nr] == '\n');
 	}
 	(void)fprintf(out, "\noptions:\n");
-	for (const struct option_spec *o = command->options; o && o->name; o++) {
-		if (!*o->name)
-			(void)fprintf(out, "\n%s:\n", o->help);
-		else if (!o->hidden)
-			print_option(out, o);
-	}
+	if (command->first && !all)
+		print_first(out, command);
+	else
+		print_all(out, command);
 	for (const struct option_spec *o = options_common; o->name; o++)
 		print_option(out, o);
+	if (command->first && !all)
+		(void)fprintf(out, "\n'gpuprof %s --help-all' shows %zu more options.\n",
+			      command->name, count_others(command));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The options of the subcommands as tables: parsing, --help and the shell completion all come from
- * the same rows. Every subcommand also takes -h/--help and -v/--verbose.
+ * Parses the options of the subcommands, from tables. --help and the shell completion come from the
+ * same rows. Every subcommand also takes -h/--help, --help-all and -v/--verbose.
  */
 #ifndef GP_CLI_CORE_OPTIONS_H
 #define GP_CLI_CORE_OPTIONS_H
@@ -29,7 +29,7 @@ enum option_complete {
 	COMPLETE_COMMAND,
 };
 
-/* A row that begins a group of options in --help. */
+/* A row that begins a group of options in --help-all. */
 #define OPTION_HEADING(text)                                                                       \
 	{                                                                                          \
 		.name = "", .help = (text), .hidden = true                                         \
@@ -45,7 +45,7 @@ struct option_spec {
 	const char *help; /* one sentence; wrapped when printed */
 	/* NULL, or the values to offer, NULL-terminated. Without known() no others are taken. */
 	const char *const *choices;
-	/* Whether the value is one; `rule` says what it must be: "a FILE that ends in .html". */
+	/* Whether a value is allowed; `rule` says what it must be: "a FILE that ends in .html". */
 	bool (*known)(const char *value);
 	const char *rule;
 	enum option_complete complete;
@@ -59,6 +59,8 @@ struct command {
 	const char *usage;   /* after the name: "--pid PID[,PID...] [options]" */
 	const char *about;   /* paragraphs of --help, each one line */
 	const struct option_spec *options;
+	/* The options that --help shows, in its order; NULL-terminated. NULL: all. */
+	const char *const *first;
 	const char *operand; /* "the recording": what is missing where too few are given */
 	int min_operands, max_operands; /* max -1: any number */
 	enum option_complete complete;	/* of the operands */
@@ -71,7 +73,7 @@ struct command {
 /*
  * Parses argv[1..argc) by command->options into *values, which holds the defaults. Afterwards the
  * operands are argv[1..1 + *ret_operands). Returns -1 to go on, or the exit status to end with:
- * CLI_DONE (--help was printed) or CLI_USAGE (the mistake was logged).
+ * CLI_DONE (help was printed) or CLI_USAGE (the mistake was logged).
  */
 int options_parse(const struct command *command, int argc, char **argv, void *values,
 		  int *ret_operands);
@@ -83,10 +85,11 @@ int options_usage_error(const struct command *command, const char *fmt, ...)
 /* Whether an operand looks like what --pid takes. */
 bool options_is_pids(const char *word);
 
-/* What --help prints. */
-void options_print_help(FILE *out, const struct command *command);
+/* Prints what --help does: the command and the options that people use first. With `all` what
+ * --help-all prints: every option that is not hidden, by groups. */
+void options_print_help(FILE *out, const struct command *command, bool all);
 
-/* The option named --NAME or -LETTER, or NULL. -h and -v count. */
+/* The option named --NAME or -LETTER, or NULL. Those that every subcommand has count. */
 const struct option_spec *options_find(const struct command *command, const char *name);
 const struct option_spec *options_find_letter(const struct command *command, char letter);
 

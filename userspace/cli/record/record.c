@@ -455,6 +455,7 @@ static int show_one(const struct record *r, const char *path, unsigned int cycle
 		.sort = o->sort,
 		.limit = o->limit,
 		.json = o->json,
+		.wide = o->wide,
 		.report_steps = !o->quiet,
 		.trace_path = o->trace_path,
 		.memory_path = o->memory_path,

@@ -25,6 +25,7 @@ struct record_options {
 	const char *sort; /* NULL: the default key */
 	long limit;
 	bool json;
+	bool wide;		 /* all columns of the table on a terminal, too */
 	const char *socket_path; /* for ctl; NULL: its place in the common folder */
 	struct rotate_options rotate;
 	struct flight_options flight;

@@ -48,6 +48,7 @@ struct record_args {
 	const char *sort; /* NULL: not given; else a known key */
 	long limit;	  /* -1: all, or SHOW_LIMIT_UNSAID */
 	bool json;
+	bool wide;
 	const char *socket;   /* NULL: not given */
 	const char *metadata; /* NULL: not given; else sane: see cli/view/metadata.h */
 	bool quiet;

@@ -137,6 +137,7 @@ int record_options_from(const struct record_args *args, const char *path, const 
 		.sort = args->sort,
 		.limit = args->limit,
 		.json = args->json,
+		.wide = args->wide,
 		.socket_path = args->socket,
 		.metadata = args->metadata,
 	};

@@ -48,6 +48,7 @@ static const struct option_spec options[] = {
 		 "many times a second; costs far less, times are estimates."),
 	ROW_HZ(struct top_args),
 	ROW_OVERHEAD_OF_SAMPLES(struct top_args),
+	OPTION_HEADING("what is shown"),
 	{.name = "interval",
 	 .letter = 'i',
 	 .kind = OPTION_SECONDS,
@@ -66,6 +67,7 @@ static const struct option_spec options[] = {
 	 ARG(sort),
 	 .value_name = "KEY",
 	 .help = "Sort by this column of the view. Default: its first one."},
+	OPTION_HEADING("what is recorded"),
 	ROW_MEMORY(struct top_args,
 		   "Record allocations from the beginning, for the view of memory and what GPUs "
 		   "hold."),
@@ -75,6 +77,7 @@ static const struct option_spec options[] = {
 	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
 	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
 	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
+	OPTION_HEADING("one interval, printed"),
 	ROW_FLAG(struct top_args, "once", once,
 		 "Print one interval as text and end. Ctrl-C ends the interval early."),
 	ROW_LIMIT(struct top_args, limit, 'l',
@@ -85,6 +88,9 @@ static const struct option_spec options[] = {
 	{0},
 };
 
+static const char *const first[] = {"pid",    "name", "mode",  "interval", "view", "sort",
+				    "memory", "once", "limit", "json",	   NULL};
+
 const struct command command_top = {
 	.name = "top",
 	.summary = "watch what processes do, live",
@@ -94,6 +100,7 @@ const struct command command_top = {
 		 "what is shown; 'h' lists them. Nothing is written to disk. With a recording "
 		 "REC: looks through that.",
 	.options = options,
+	.first = first,
 	.max_operands = 1,
 	.complete = COMPLETE_FILE,
 	.ends_in_order = true,

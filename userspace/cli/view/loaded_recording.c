@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/core/cli.h"
 #include "cli/view/missing_data.h"
+#include "cli/view/terminal_fit.h"
 #include "output/format/output.h"
 #include "timeline/analysis/sample_table.h"
 #include "timeline/analysis/table.h"
@@ -108,12 +109,13 @@ static int write_table(const struct loaded_recording *s, const struct table *tab
 		       const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	const struct output_table_options text = {.limit = rows_of(o),
-						  .time_unit = o->time_unit,
-						  .header = o->header,
-						  .top_level = o->top_level};
+	struct output_table_options text = {.limit = rows_of(o),
+					    .time_unit = o->time_unit,
+					    .header = o->header,
+					    .top_level = o->top_level};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
+	terminal_fit(o, &text);
 	if (!err && !o->json && !o->csv)
 		err = output_triggers_text(sink, s->timeline);
 	if (!err && o->json)
@@ -133,10 +135,11 @@ static int write_sample_table(const struct loaded_recording *s, const struct sam
 			      const struct table *gpu, const struct show_options *o)
 {
 	CLEANUP(cleanup_sink) struct sink *sink = NULL;
-	const struct output_table_options text = {
+	struct output_table_options text = {
 		.limit = rows_of(o), .time_unit = o->time_unit, .header = o->header};
 	int err = sink__new_fd(STDOUT_FILENO, &sink);
 
+	terminal_fit(o, &text);
 	if (!err && o->json)
 		err = output_samples_json(sink, s->timeline, table, gpu, rows_of(o));
 	else if (!err && o->csv)

@@ -21,6 +21,7 @@ struct show_options {
 	const char *sort; /* NULL: the default key */
 	long limit;	  /* rows, -1: all, or SHOW_LIMIT_UNSAID */
 	bool json;
+	bool wide;		 /* all columns, whatever the terminal's width */
 	const char *trace_path;	 /* NULL: none */
 	const char *memory_path; /* NULL: none */
 	bool report_steps;	 /* on stderr */
@@ -37,7 +38,7 @@ struct show_options {
 	const char *time_unit;
 	bool steps; /* a row for them, also where the recording was not made by steps */
 	const char *header;
-	bool losses; /* name those that are zero, too */
+	bool losses; /* name every counter, also those that are harmless or zero */
 };
 
 /* Prints the table to stdout and the losses to stderr, and writes the files. Logs what fails.
@@ -73,9 +74,9 @@ void loaded_recording__done(struct loaded_recording *s);
 /* Logs that WHAT cannot be written to `path` ("-": stdout), with -errno. Returns CLI_FAILED. */
 int show_output_failed(const char *what, const char *path, int err);
 
-/* Prints the losses to stderr, with `zeros` the names of counters that are zero too; returns
+/* Prints to stderr how complete the recording is, with `every` each counter by its name; returns
  * CLI_LOST if there were events that never arrived, else CLI_DONE. */
-int loaded_recording__losses(const struct loaded_recording *s, bool zeros);
+int loaded_recording__losses(const struct loaded_recording *s, bool every);
 
 /* Options that some formats take. */
 struct export_options {

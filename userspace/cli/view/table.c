@@ -71,7 +71,9 @@ static const struct option_spec table_options[] = {
 	 .known = table_sort_key_known,
 	 .help = "Sort by KEY, as torch.profiler names them. Default: self_cpu_time_total."},
 	ROW_LIMIT(struct table_args, show.limit, 'l',
-		  "Rows to print, -1 for all. Default: 100, all with --json and --csv."),
+		  "Rows to print, -1 for all. Default: 20 on a terminal, else 100; all with --json "
+		  "and "
+		  "--csv."),
 	{.name = "group-by",
 	 .letter = 'g',
 	 .kind = OPTION_TEXT,
@@ -95,6 +97,7 @@ static const struct option_spec table_options[] = {
 		 "two lines it lies between, where Python stacks were recorded. "
 		 "Samples: 'op' (the default), 'line' of Python, 'function', 'thread', 'process', "
 		 "'activity' (running, or what was waited for), or 'stack:N'."},
+	OPTION_HEADING("a part of the recording, or a view of its own"),
 	{.name = "rank",
 	 .kind = OPTION_NUMBER,
 	 .offset = offsetof(struct table_args, rank),
@@ -117,11 +120,7 @@ static const struct option_spec table_options[] = {
 		 "communicated and what share of that it computed too, who came last to how many "
 		 "collectives and by how much; and the collectives and steps with the latest "
 		 "ranks."},
-	{.name = "header",
-	 .kind = OPTION_TEXT,
-	 .offset = SHOW(header),
-	 .value_name = "TEXT",
-	 .help = "Print TEXT above the table (not with --json or --csv)."},
+	OPTION_HEADING("what the table shows"),
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
@@ -141,7 +140,15 @@ static const struct option_spec table_options[] = {
 	{.name = "losses",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(losses),
-	 .help = "Name the counters of losses that are zero, too."},
+	 .help = "Name every counter of losses, also those that are harmless (operators open at "
+		 "the edges of the capture) or zero."},
+	OPTION_HEADING("how it is printed"),
+	ROW_WIDE(struct table_args, show.wide),
+	{.name = "header",
+	 .kind = OPTION_TEXT,
+	 .offset = SHOW(header),
+	 .value_name = "TEXT",
+	 .help = "Print TEXT above the table (not with --json or --csv)."},
 	{.name = "time-unit",
 	 .kind = OPTION_TEXT,
 	 .offset = SHOW(time_unit),
@@ -160,6 +167,10 @@ static const struct option_spec table_options[] = {
 	{0},
 };
 
+static const char *const table_first[] = {"sort",  "limit",  "group-by", "top-level",
+					  "steps", "losses", "wide",	 "time-unit",
+					  "json",  "csv",    NULL};
+
 const struct command command_table = {
 	.name = "table",
 	.summary = "print the table of a recording",
@@ -167,6 +178,7 @@ const struct command command_table = {
 	.about = "Prints what torch.profiler's key_averages().table() would have printed, from the "
 		 "recording REC.",
 	.options = table_options,
+	.first = table_first,
 	.operand = "the recording",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The counters of what went missing, as a paragraph under the table: those above zero always, first
- * those of events that are not in the recording, then those of what is less exact; the others by
- * number or by name. The names are those of the JSON outputs. They come from a file that anyone may
- * have written.
+ * Says in one line how complete a recording is: which events are missing, and what is less exact
+ * than it looks. With all counters asked for it also names those that are harmless or zero. The
+ * names are those of the JSON outputs. They come from a file that anyone may have written.
  */
 #include "output/format/output.h"
 
@@ -35,14 +34,23 @@ bool output_losses_have_events(const struct tl_loss *losses, size_t nr)
 	return false;
 }
 
-/* What a counter tells of. */
-enum reported { REPORTED_NOTHING, REPORTED_EVENTS, REPORTED_PRECISION };
+/* What a counter says about the recording. */
+enum reported { REPORTED_NOTHING, REPORTED_EVENTS, REPORTED_PRECISION, REPORTED_EDGE };
+
+/* What began before the capture or went on after it is at the edge of any recording. */
+static bool is_edge(const char *name)
+{
+	return !strcmp(name, recording_loss_name(GP_LOSS_OPEN_AT_START)) ||
+	       !strcmp(name, recording_loss_name(GP_LOSS_OPEN_AT_END));
+}
 
 static enum reported reported_by(const struct tl_loss *loss)
 {
 	if (!loss->count)
 		return REPORTED_NOTHING;
-	return output_loss_is_events(loss->name) ? REPORTED_EVENTS : REPORTED_PRECISION;
+	if (output_loss_is_events(loss->name))
+		return REPORTED_EVENTS;
+	return is_edge(loss->name) ? REPORTED_EDGE : REPORTED_PRECISION;
 }
 
 static size_t count_of(const struct tl_loss *losses, size_t nr, enum reported reported)
@@ -102,47 +110,44 @@ static void add_counters(struct lines *l, const struct tl_loss *losses, size_t n
 	}
 }
 
-static void add_above_zero(struct lines *l, const struct tl_loss *losses, size_t nr, size_t zero_nr)
+/* The title and the counters, if there are any. */
+static void add_group(struct lines *l, const char *title, const struct tl_loss *losses, size_t nr,
+		      enum reported reported)
+{
+	if (!count_of(losses, nr, reported))
+		return;
+	add_piece(l, title);
+	add_counters(l, losses, nr, reported);
+}
+
+static void add_completeness(struct lines *l, const struct tl_loss *losses, size_t nr)
 {
 	bool events = count_of(losses, nr, REPORTED_EVENTS);
 
-	add_piece(l, events ? "losses: EVENTS ARE MISSING:" : "losses: no event is missing.");
-	add_counters(l, losses, nr, REPORTED_EVENTS);
-	if (count_of(losses, nr, REPORTED_PRECISION))
-		add_piece(l, "Less exact:");
-	add_counters(l, losses, nr, REPORTED_PRECISION);
-	buf__printf(&l->piece, "(%zu of %zu counters; see gpuprof(1))", nr - zero_nr, nr);
-	end_piece(l);
-	end_line(l);
-}
-
-static void add_none(struct lines *l, size_t nr, bool zeros)
-{
 	if (!nr)
-		buf__str(&l->piece, "losses: not counted in this recording");
-	else if (zeros)
-		buf__str(&l->piece, "losses: none");
-	else
-		buf__printf(&l->piece,
-			    "losses: none (%zu counters are zero; 'gpuprof table REC --losses' "
-			    "lists them)",
-			    nr);
-	end_piece(l);
+		add_piece(l, "completeness: unknown, this recording has no counters of losses");
+	else if (!events && !count_of(losses, nr, REPORTED_PRECISION))
+		add_piece(l, "complete: no event is missing");
+	else if (!events)
+		add_piece(l, "complete: no event is missing.");
+	add_group(l, "incomplete: EVENTS ARE MISSING:", losses, nr, REPORTED_EVENTS);
+	add_group(l, "Less exact:", losses, nr, REPORTED_PRECISION);
+	if (events || count_of(losses, nr, REPORTED_PRECISION))
+		add_piece(l, "(see LOSSES in gpuprof(1))");
 	end_line(l);
 }
 
-int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros)
+int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool every)
 {
-	size_t zero_nr = count_of(losses, nr, REPORTED_NOTHING);
 	struct lines l = {0};
 
-	if (zero_nr < nr)
-		add_above_zero(&l, losses, nr, zero_nr);
-	else
-		add_none(&l, nr, zeros);
-	if (zeros && zero_nr) {
-		add_piece(&l, INDENT "zero:");
-		add_counters(&l, losses, nr, REPORTED_NOTHING);
+	add_completeness(&l, losses, nr);
+	if (every && count_of(losses, nr, REPORTED_EDGE)) {
+		add_group(&l, INDENT "at the edges:", losses, nr, REPORTED_EDGE);
+		end_line(&l);
+	}
+	if (every && count_of(losses, nr, REPORTED_NOTHING)) {
+		add_group(&l, INDENT "zero:", losses, nr, REPORTED_NOTHING);
 		end_line(&l);
 	}
 	buf__done(&l.piece);

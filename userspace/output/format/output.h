@@ -151,10 +151,11 @@ int output_triggers_text(struct sink *s, const struct timeline *t);
 /* Requests for memory that were refused, and what held it then; nothing if there were none. */
 int output_out_of_memory_text(struct sink *s, const struct timeline *t);
 
-/* The counters: one line that says whether any is above zero, then those as "name: count"; with
- * `zeros` the names of the others too, in lines of at most 100 columns. cli/ prints it after each
- * run. */
-int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool zeros);
+/* How complete the recording is: one line (wrapped at 100 columns) that says "complete: no event is
+ * missing", or names the counters of missing events, and those of what is less exact. With `every`
+ * also the counters that are harmless (operators open at the edges of the capture) or zero. cli/
+ * prints it after each run. */
+int output_losses_text(struct sink *s, const struct tl_loss *losses, size_t nr, bool every);
 
 /* Whether a counter is of events that happened and are not in the recording. The others tell of
  * what is there but less exact. */

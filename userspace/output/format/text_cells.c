@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Cells of tables as text.
+ * Writes the cells of printed tables.
  */
 #include "output/format/text_cells.h"
 
@@ -16,16 +16,6 @@ void text_spaces(struct buf *out, size_t nr)
 		buf__char(out, ' ');
 }
 
-void text_name(struct buf *out, const char *name, size_t width)
-{
-	size_t nr = line_characters(name);
-
-	if (nr < width)
-		text_spaces(out, width - nr);
-	buf__line(out, name);
-	buf__str(out, "  ");
-}
-
 void text_middle(struct buf *out, const char *text, size_t width)
 {
 	size_t nr = line_characters(text), dots = width < 5 ? 0 : 3;
@@ -38,23 +28,6 @@ void text_middle(struct buf *out, const char *text, size_t width)
 	buf__line_part(out, text, begin);
 	buf__add(out, "...", dots);
 	buf__line(out, line_behind(text, nr - end));
-}
-
-void text_cell(struct buf *out, const char *value, size_t width)
-{
-	size_t nr = strlen(value);
-
-	if (nr < width)
-		text_spaces(out, width - nr);
-	buf__str(out, value);
-	buf__str(out, "  ");
-}
-
-void text_rule(struct buf *out, size_t width)
-{
-	while (width-- > 0)
-		buf__char(out, '-');
-	buf__str(out, "  ");
 }
 
 struct text_value text_time(double us, const char *unit)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Cells of the tables that people read. Text that a target chose counts in characters, as
- * base/escape.h shows them. Private to this room.
+ * The cells of the tables that people read. Text that a traced process chose is as long as it is
+ * shown: in characters, as base/escape.h escapes it. Private to this room.
  */
 #ifndef GP_OUTPUT_FORMAT_TEXT_CELLS_H
 #define GP_OUTPUT_FORMAT_TEXT_CELLS_H
@@ -17,23 +17,14 @@ struct text_value {
 	char text[32];
 };
 
-/* Appends so many spaces. */
+/* Appends `nr` spaces. */
 void text_spaces(struct buf *out, size_t nr);
 
-/* Appends text that a target chose on the right of `width` characters, and the gap after it. */
-void text_name(struct buf *out, const char *name, size_t width);
-
-/* Appends text that a target chose in at most `width` characters: of a longer one the beginning and
+/* Appends text that a process chose in at most `width` characters: of a longer one the beginning and
  * the end, with "..." between. */
 void text_middle(struct buf *out, const char *text, size_t width);
 
-/* Appends a value on the right of `width` bytes, and the gap after it. */
-void text_cell(struct buf *out, const char *value, size_t width);
-
-/* Appends a line below or above a cell, and the gap. */
-void text_rule(struct buf *out, size_t width);
-
-/* A time with its unit: "s", "ms" or "us"; NULL: what fits. */
+/* A time with its unit, one of "s", "ms" and "us"; with NULL the one that suits it. */
 struct text_value text_time(double us, const char *unit);
 
 #endif /* GP_OUTPUT_FORMAT_TEXT_CELLS_H */
