@@ -30,6 +30,27 @@ void text_middle(struct buf *out, const char *text, size_t width)
 	buf__line(out, line_behind(text, nr - end));
 }
 
+void text_wrapped(struct buf *out, const char *text, size_t width)
+{
+	size_t at = 0;
+
+	while (*text) {
+		size_t nr = strcspn(text, " ");
+
+		if (at && at + 1 + nr > width) {
+			buf__str(out, "\n  ");
+			at = 2;
+		} else if (at) {
+			buf__char(out, ' ');
+			at++;
+		}
+		buf__add(out, text, nr);
+		at += nr;
+		text += nr + strspn(text + nr, " ");
+	}
+	buf__char(out, '\n');
+}
+
 struct text_value text_time(double us, const char *unit)
 {
 	struct text_value v;

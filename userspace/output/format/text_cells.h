@@ -20,9 +20,13 @@ struct text_value {
 /* Appends `nr` spaces. */
 void text_spaces(struct buf *out, size_t nr);
 
-/* Appends text that a process chose in at most `width` characters: of a longer one the beginning and
- * the end, with "..." between. */
+/* Appends text that a process chose in at most `width` characters: of a longer one the beginning
+ * and the end, with "..." between. */
 void text_middle(struct buf *out, const char *text, size_t width);
+
+/* Appends text of gpuprof's own as lines of at most `width` characters that break at spaces; all
+ * but the first are indented. */
+void text_wrapped(struct buf *out, const char *text, size_t width);
 
 /* A time with its unit, one of "s", "ms" and "us"; with NULL the one that suits it. */
 struct text_value text_time(double us, const char *unit);

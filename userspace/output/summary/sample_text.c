@@ -200,19 +200,29 @@ static void set_widths(struct text *t)
 
 /* ---- lines ---- */
 
-static void hint_lines(struct text *t)
+static void rows_hint(struct text *t)
 {
-	size_t left_out = 0;
-
 	if (rows_to_print(t) < t->table->rows.nr)
 		buf__printf(&t->out, "%zu of %zu rows (--limit -1 shows all)\n", rows_to_print(t),
 			    t->table->rows.nr);
+}
+
+/* Names the columns that are left out, but for errors: each goes with its time. */
+static void columns_hint(struct text *t)
+{
+	struct buf line = {0};
+
 	for (size_t i = 0; i < COLUMNS_NR; i++)
 		if (t->layout[i].left_out && strcmp(columns[i].title, "+-") != 0)
-			buf__printf(&t->out, "%s%s",
-				    left_out++ ? ", " : "left out to fit: ", columns[i].title);
-	if (left_out)
-		buf__str(&t->out, " (--wide shows all)\n");
+			buf__printf(&line, "%s%s",
+				    line.nr ? ", " : "left out to fit: ", columns[i].title);
+	if (line.nr)
+		buf__str(&line, " (--wide shows all)");
+	if (line.nr)
+		text_wrapped(&t->out, line.bytes, t->options->columns);
+	if (!t->out.err)
+		t->out.err = buf__error(&line);
+	buf__done(&line);
 }
 
 static void all_lines(struct text *t)
@@ -235,8 +245,10 @@ static void all_lines(struct text *t)
 	if (table->all.nr < FEW)
 		buf__str(&t->out,
 			 "That is few: record for longer, or with a larger --overhead or --hz\n");
-	if (t->options->hints)
-		hint_lines(t);
+	if (t->options->hints) {
+		rows_hint(t);
+		columns_hint(t);
+	}
 }
 
 int output_samples_text(struct sink *s, const struct sample_table *table,

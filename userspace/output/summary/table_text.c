@@ -268,25 +268,36 @@ static void total_line(struct text *t, const char *device, uint64_t ns)
 		    text_time((double)ns / 1000.0, t->options->time_unit).text);
 }
 
-static void hint_lines(struct text *t, size_t shown)
+/* Names the columns that are left out, but for errors: each goes with its estimate. */
+static void columns_hint(struct text *t)
 {
-	size_t rows = 0, left_out = 0;
+	struct buf line = {0};
+
+	for (size_t i = 0; i < t->columns_nr; i++) {
+		const struct table_column *c = t->columns[i];
+
+		if (!t->layout[i].left_out || (c->title && !strcmp(c->title, "+/-")))
+			continue;
+		buf__str(&line, line.nr ? ", " : "left out to fit: ");
+		buf__str(&line, title_of(t, i));
+	}
+	if (line.nr)
+		buf__str(&line, " (--wide shows all)");
+	if (line.nr)
+		text_wrapped(&t->out, line.bytes, t->options->columns);
+	if (!t->out.err)
+		t->out.err = buf__error(&line);
+	buf__done(&line);
+}
+
+static void rows_hint(struct text *t, size_t shown)
+{
+	size_t rows = 0;
 
 	for (size_t at = 0; next_row(t, &at);)
 		rows++;
 	if (shown < rows)
 		buf__printf(&t->out, "%zu of %zu rows (--limit -1 shows all)\n", shown, rows);
-	for (size_t i = 0; i < t->columns_nr; i++) {
-		const struct table_column *c = t->columns[i];
-
-		/* An error goes with its estimate. */
-		if (!t->layout[i].left_out || (c->title && !strcmp(c->title, "+/-")))
-			continue;
-		buf__str(&t->out, left_out++ ? ", " : "left out to fit: ");
-		buf__str(&t->out, title_of(t, i));
-	}
-	if (left_out)
-		buf__str(&t->out, " (--wide shows all)\n");
 }
 
 /* ---- widths ---- */
@@ -419,8 +430,10 @@ int output_table_text(struct sink *s, const struct table *table,
 	if (table->has_cuda_time)
 		total_line(&t, "CUDA", table->self_cuda_total_ns);
 	flops_text_gpu(&t.out, &table->gpu);
-	if (options->hints)
-		hint_lines(&t, (size_t)shown);
+	if (options->hints) {
+		rows_hint(&t, (size_t)shown);
+		columns_hint(&t);
+	}
 	buf__done(&t.value);
 	return sink__write_buf(s, &t.out);
 }
