@@ -6,6 +6,7 @@ import decimal
 import io
 import os
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.san
 SORTS = {"cpu_time_total": "cpu_total_us", "self_cpu_time_total": "self_cpu_us", "count": "calls",
          "cpu_memory_usage": "cpu_mem", "self_cpu_memory_usage": "self_cpu_mem"}
 COMMANDS = ("attach", "run", "table", "export", "merge", "list", "doctor")
+ALL_COMMANDS = COMMANDS + ("top", "ctl", "daemon")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +114,32 @@ def test_help(command):
     done = gpuprof(command, "--help")
     assert done.status == DONE and "gpuprof " + command in done.stdout, done
     assert done.stderr == ""
+
+
+OPTION = re.compile(r"^(?:  -\w, |      )--([a-z-]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ALL_COMMANDS)
+def test_help_shows_few_options_and_help_all_the_rest(command):
+    """At most ten and those of every subcommand; --help says how many there are beside."""
+    few, every = (gpuprof(command, option) for option in ("--help", "--help-all"))
+    assert few.status == every.status == DONE and every.stderr == ""
+    few, every = (OPTION.findall(done.stdout) for done in (few, every))
+    assert set(few) <= set(every) and len(set(every)) == len(every)
+    own = [name for name in few if name not in ("help", "help-all", "verbose")]
+    assert len(own) <= 10 and len(few) == len(own) + 3
+    said = re.search(r"--help-all' shows (\d+) more options",
+                     gpuprof(command, "--help").stdout)
+    assert (int(said.group(1)) if said else 0) == len(every) - len(few)
+
+
+def test_help_all_has_groups():
+    for command in ("attach", "run", "table", "top", "daemon"):
+        done = gpuprof(command, "--help-all")
+        groups = re.findall(r"^([a-z].*):$", done.stdout, re.MULTILINE)
+        assert groups[0] == "options" and len(groups) >= 4 and groups[-1] == "everywhere", done
+        assert re.findall(r"^([a-z].*):$", gpuprof(command, "--help").stdout,
+                          re.MULTILINE) == ["options"]
 
 
 def test_help_of_all():

@@ -34,9 +34,11 @@ def test_attach_writes_everything_at_once(idle, tmp_path):
     assert parse_json(trace.read_text())["traceEvents"]
     assert "<html" in page.read_text().lower()
     losses = capture.recording.losses()
+    # Operators at the edges of a capture are nothing to speak of.
+    named = {loss for loss in losses if losses[loss] and not loss.startswith("open_at_")}
     for loss in losses:
-        assert (loss + ": " in capture.stderr) == (losses[loss] > 0), loss
-    assert any(losses.values()) or "%d counters are zero" % len(losses) in capture.stderr
+        assert (loss + ": " in capture.stderr) == (loss in named), loss
+    assert "complete: no event is missing%s\n" % ("." if named else "") in capture.stderr or named
     assert sorted(os.listdir(tmp_path)) == ["m.html", "r.gpuprof", "t.json"]
 
 
@@ -141,7 +143,7 @@ def test_run_tells_that_the_program_goes_on(tmp_path):
 
 def test_quiet_leaves_errors_and_losses(tmp_path):
     done = gpuprof("run", "-q", "-o", tmp_path / "r.gpuprof", "--", "sh", "-c", "exit 7")
-    assert done.status == DONE and done.stderr.startswith("losses: none"), done
+    assert done.status == DONE and done.stderr == "complete: no event is missing\n", done
     assert "gpuprof:" not in done.stderr, done
 
 

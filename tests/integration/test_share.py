@@ -36,8 +36,8 @@ def manual():
 
 
 def help_options(command):
-    """(letter or None, name) of each option in --help."""
-    done = gpuprof(command, "--help")
+    """(letter or None, name) of each option in --help-all."""
+    done = gpuprof(command, "--help-all")
     assert done.status == DONE, done
     found = re.findall(r"^ +(?:-(\w), )?--([a-z-]+)", done.stdout, re.MULTILINE)
     assert ("h", "help") in found, done
@@ -57,7 +57,7 @@ def test_manual_has_every_option(manual, command):
     section = section_of(manual, "attach" if command == "run" else command)
     common = section_of(manual, "Options of every subcommand")
     for letter, name in help_options(command):
-        where = common if name in ("help", "verbose") else section
+        where = common if name in ("help", "help-all", "verbose") else section
         heading = ("-%s, " % letter if letter else "") + "--" + name
         assert re.search(r"^ +%s\b" % re.escape(heading), where, re.MULTILINE), heading
 

@@ -95,7 +95,7 @@ def test_a_terminal(tmp_path):
                       lambda seen: any("ended" in line for line in seen))
         terminal.keys("q")
         assert terminal.status() == harness.DONE
-        assert "losses: " in terminal.stderr()
+        assert "complete: " in terminal.stderr()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGSEGV])

@@ -214,6 +214,171 @@ static void test_hostile_names(void **state)
 	sink__free(s);
 }
 
+/* The order in which columns are left out, as output.h and --help state it. */
+static const char *const goes_first[] = {
+	"CPU time avg", "CUDA time avg", "CPU total %",	 "Self CUDA %",	 "GFLOP/s",
+	"All FLOPs",	"CPU Mem",	 "CUDA Mem",	 "est Calls",	 "Self CPU %",
+	"est SelfCUDA", "CUDA total",	 "CPU total",	 "Self CPU Mem", "Self CUDA Mem",
+	"Total FLOPs",	"# of Calls",	 "est Self CPU",
+};
+
+#define GOES_NR (sizeof(goes_first) / sizeof(*goes_first))
+
+/* A table with every column that there is. */
+static void fill_full(struct table *table, struct table_row rows[2])
+{
+	rows[0] = (struct table_row){.name = "aten::convolution_backward_with_a_name_that_is_long",
+				     .shapes = "[[64, 3, 7, 7], [64, 3, 7, 7], [64, 3, 7, 7], []]",
+				     .overload = "out",
+				     .calls = 7,
+				     .flops = 3,
+				     .all_flops = 4};
+	rows[1] = (struct table_row){.name = "aten::mm", .calls = 1};
+	*table = (struct table){.rows = {.items = rows, .nr = 2, .cap = 2},
+				.has_memory = true,
+				.has_cuda_time = true,
+				.has_cuda_memory = true,
+				.has_estimates = true,
+				.has_flops = true,
+				.least_flops = 3,
+				.least_all_flops = 4,
+				.parts = TABLE_BY_RANK};
+}
+
+static char *fitted(const struct table *table, size_t columns, const char *sort)
+{
+	struct output_table_options options = {
+		.limit = -1, .columns = columns, .sort = sort, .hints = true};
+	struct sink *s = NULL;
+	char *text;
+
+	assert_int_equal(sink__new_memory(&s), 0);
+	assert_int_equal(output_table_text(s, table, &options), 0);
+	assert_int_equal(sink__finish(s), 0);
+	text = strdup(sink__bytes(s, NULL));
+	assert_non_null(text);
+	sink__free(s);
+	return text;
+}
+
+/* The line of titles: the one between the first two lines of dashes. */
+static const char *titles_of(char *text)
+{
+	char *titles = strchr(strstr(text, "---"), '\n') + 1;
+
+	*strchr(titles, '\n') = '\0';
+	return titles;
+}
+
+static bool has_title(const char *titles, const char *title)
+{
+	const char *at = titles;
+
+	for (; (at = strstr(at, title)); at++) {
+		const char *end = at + strlen(title);
+
+		if ((at - titles < 2 || !strncmp(at - 2, "  ", 2)) && (!*end || *end == ' ') &&
+		    (!*end || end[1] == ' ' || !end[1]))
+			return true;
+	}
+	return false;
+}
+
+static void columns_are_left_out_in_order(void **state)
+{
+	struct table_row rows[2];
+	struct table table;
+	size_t gone = 0;
+
+	fill_full(&table, rows);
+	for (size_t columns = 400; columns > 20; columns--) {
+		char *text = fitted(&table, columns, NULL);
+		const char *titles = titles_of(text);
+		size_t left = 0;
+
+		while (left < GOES_NR && !has_title(titles, goes_first[left]))
+			left++;
+		for (size_t i = left; i < GOES_NR; i++)
+			assert_true(has_title(titles, goes_first[i]));
+		assert_true(left >= gone && left <= gone + 1);
+		assert_true(has_title(titles, "Self CPU") && has_title(titles, "Self CUDA"));
+		assert_true(has_title(titles, "Rank"));
+		assert_true(has_title(titles, "Input Shapes") || columns < 110);
+		gone = left;
+		free(text);
+	}
+	assert_int_equal(gone, GOES_NR);
+}
+
+/* Whatever the table is grouped by: but for lines above the first dashes, which terminals wrap. */
+static void every_line_fits(void **state)
+{
+	struct table_row rows[2];
+	struct table table;
+
+	fill_full(&table, rows);
+	for (int kind = 0; kind < 2; kind++) {
+		table.is_tree = kind == 1;
+		rows[1].depth = 3;
+		for (size_t columns = 90; columns < 400; columns += 7) {
+			char *text = fitted(&table, columns, NULL), *line = strstr(text, "---");
+
+			while (line && *line) {
+				size_t nr = strcspn(line, "\n");
+
+				assert_true(nr <= columns);
+				line += nr + 1;
+			}
+			free(text);
+		}
+	}
+}
+
+static void the_sorting_column_stays(void **state)
+{
+	static const struct {
+		const char *key, *title;
+	} sorts[] = {{"cpu_time", "CPU time avg"},
+		     {"cuda_time", "CUDA time avg"},
+		     {"device_time", "CUDA time avg"},
+		     {"cpu_time_total", "CPU total"},
+		     {"cuda_time_total", "CUDA total"},
+		     {"cpu_memory_usage", "CPU Mem"},
+		     {"cuda_memory_usage", "CUDA Mem"},
+		     {"self_cpu_memory_usage", "Self CPU Mem"},
+		     {"self_cuda_memory_usage", "Self CUDA Mem"},
+		     {"count", "# of Calls"},
+		     {"flops", "Total FLOPs"},
+		     {"all_flops", "All FLOPs"}};
+	struct table_row rows[2];
+	struct table table;
+
+	fill_full(&table, rows);
+	for (size_t i = 0; i < sizeof(sorts) / sizeof(*sorts); i++) {
+		char *text = fitted(&table, 60, sorts[i].key);
+
+		assert_true(has_title(titles_of(text), sorts[i].title));
+		free(text);
+	}
+}
+
+/* What fits is shown whole, without a word about it. */
+static void hints_are_of_what_is_left_out(void **state)
+{
+	struct table_row rows[2];
+	struct table table;
+	char *text;
+
+	fill_full(&table, rows);
+	text = fitted(&table, 400, NULL);
+	assert_null(strstr(text, "left out"));
+	assert_null(strstr(text, "shows all"));
+	free(text);
+	text = fitted(&table, 180, NULL);
+	assert_non_null(strstr(text, "left out to fit: Self CPU %, CPU total %, CPU total, "));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +388,10 @@ int main(void)
 		cmocka_unit_test(test_torch_cuda),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(columns_are_left_out_in_order),
+		cmocka_unit_test(every_line_fits),
+		cmocka_unit_test(the_sorting_column_stays),
+		cmocka_unit_test(hints_are_of_what_is_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
