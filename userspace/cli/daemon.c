@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof daemon`: profiles what it finds until it is told to end, and tells it over HTTP.
+ * `gpuprof daemon`: profiles the processes it finds until a signal ends it, and serves the results
+ * over HTTP.
  */
 #include "daemon/daemon.h"
 
@@ -47,50 +48,48 @@ struct daemon_args {
 static const struct option_spec options[] = {
 	ROW_PIDS(struct daemon_args, "Profile these processes, whatever is in them."),
 	ROW_NAME(struct daemon_args,
-		 "Only processes whose command line has PATTERN (a shell pattern) in it."),
+		 "Only processes whose command line contains PATTERN (a shell pattern)."),
 	{.name = "cgroup",
 	 .kind = OPTION_TEXT,
 	 ARG(cgroup),
 	 .value_name = "PATH",
 	 .complete = COMPLETE_FILE,
 	 .help = "Only processes in this control group, or one below it."},
-	ROW_MODE(
-		struct daemon_args,
-		"sample (the default): what threads are found doing, so many times a second; costs "
-		"next to nothing, times are estimates. trace: every operator; the default with "
-		"--memory, --stack, --python-gc and --no-ops."),
+	ROW_MODE(struct daemon_args,
+		 "sample (the default): take stacks, so many times a second; costs next to "
+		 "nothing, times are estimates. trace: record every operator; the default with "
+		 "--memory, --stack, --python-gc and --no-ops."),
 	ROW_HZ(struct daemon_args),
 	ROW_OVERHEAD_OF_SAMPLES(struct daemon_args),
 	OPTION_HEADING("who can ask it, and where"),
-	ROW_SOCKET(struct daemon_args,
-		   "Answer HTTP at this socket. Default, unless --listen is given: "
-		   "/run/gpuprof/daemon.sock."),
+	ROW_SOCKET(struct daemon_args, "Serve HTTP at this socket. Default unless --listen is "
+				       "given: /run/gpuprof/daemon.sock."),
 	{.name = "group",
 	 .kind = OPTION_TEXT,
 	 ARG(group),
 	 .value_name = "NAME",
-	 .help = "Who may ask at the socket, beside root: the members of this group. Default: "
+	 .help = "Let the members of this group use the socket; root always can. Default: "
 		 "'" GROUP_DEFAULT "', where there is one."},
 	{.name = "listen",
 	 .kind = OPTION_TEXT,
 	 ARG(listen),
 	 .value_name = "ADDRESS:PORT",
-	 .help = "Answer HTTP over TCP there, those alone who send the token of --token-file; "
-		 "9477 is the usual port."},
+	 .help = "Serve HTTP over TCP there, to clients that send the token of --token-file. The "
+		 "usual port is 9477."},
 	{.name = "token-file",
 	 .kind = OPTION_TEXT,
 	 ARG(token_file),
 	 .value_name = "FILE",
 	 .complete = COMPLETE_FILE,
-	 .help = "With --listen: what those must send who ask ('Authorization: Bearer ...', or as "
-		 "a password); all may ask for /healthz. Nobody but its owner may read FILE."},
+	 .help = "With --listen: the token that clients must send ('Authorization: Bearer ...', or "
+		 "as a password); only /healthz needs none. Only its owner may be able to read "
+		 "FILE."},
 	OPTION_HEADING("what it keeps"),
 	{.name = "period",
 	 .kind = OPTION_SECONDS,
 	 ARG(period_s),
 	 .value_name = "SEC",
-	 .help = "Let a recording last for SEC seconds at most; metrics are that old. Default: "
-		 "5."},
+	 .help = "End each recording after SEC seconds at most; metrics are that old. Default: 5."},
 	{.name = "recordings",
 	 .kind = OPTION_TEXT,
 	 ARG(folder),
@@ -103,21 +102,22 @@ static const struct option_spec options[] = {
 	 .value_name = "MIB",
 	 .min = 1,
 	 .max = 1L << 30,
-	 .help = "Keep so many MiB of recordings at most; the oldest go. Default: 64."},
+	 .help = "Keep at most MIB MiB of recordings; the oldest are deleted. Default: 64."},
 	OPTION_HEADING("what it records"),
 	ROW_MEMORY(struct daemon_args, "Record allocations too."),
 	ROW_STACK(struct daemon_args,
-		  "Record stacks: profiles show where operators were called from."),
+		  "Record stacks, so that profiles show where operators were called from."),
 	ROW_FLAG(struct daemon_args, "no-ops", no_ops, "Leave operators out."),
-	ROW_NO_ANNOTATIONS(struct daemon_args,
-			   "Leave annotations and autograd nodes out, and with them training's "
-			   "steps."),
-	ROW_PYTHON_GC(struct daemon_args,
-		      "Record Python's garbage collections, where its own probes tell of them."),
-	ROW_NO_GPU(struct daemon_args, "Leave out what happens on GPUs."),
+	ROW_NO_ANNOTATIONS(
+		struct daemon_args,
+		"Leave out annotations and autograd nodes, and with them the steps of training."),
+	ROW_PYTHON_GC(
+		struct daemon_args,
+		"Record Python's garbage collections, where this Python has probes for them."),
+	ROW_NO_GPU(struct daemon_args, "Leave out GPU activity."),
 	ROW_NO_INJECT(struct daemon_args,
-		      "Put nothing into processes: watch from outside only. No GPU times then, "
-		      "only the calls of CUDA."),
+		      "Put nothing into processes; trace them from outside only. GPU times are "
+		      "then missing, calls of CUDA are there."),
 	{0},
 };
 
@@ -126,12 +126,12 @@ static const char *const first[] = {"name",	  "pid",	"mode", "socket", "group", 
 
 const struct command command_daemon = {
 	.name = "daemon",
-	.summary = "profile all processes for as long as it runs, and tell it over HTTP",
+	.summary = "profile all processes continuously and serve the results over HTTP",
 	.usage = "[options]",
-	.about = "Profiles every process with PyTorch or CUDA in it, as they come and go, until "
-		 "SIGTERM or Ctrl-C, and answers HTTP: root and a group at a socket ('curl "
-		 "--unix-socket /run/gpuprof/daemon.sock http://localhost/'), and with --listen "
-		 "those who know a token. Prometheus scrapes /metrics; 'go tool pprof', Parca and "
+	.about = "Profiles every process that has PyTorch or CUDA in it until SIGTERM or Ctrl-C, "
+		 "and serves HTTP: to root and a group at a socket ('curl --unix-socket "
+		 "/run/gpuprof/daemon.sock http://localhost/'), and with --listen to clients that "
+		 "send a token. Prometheus scrapes /metrics; 'go tool pprof', Parca and "
 		 "Pyroscope fetch /debug/pprof/profile (CPU time), /debug/pprof/gpu and "
 		 "/debug/pprof/allocs; /recordings lists the last recordings.",
 	.options = options,
@@ -166,13 +166,13 @@ static int check_access(const struct daemon_args *args)
 	if (args->listen && !args->token_file)
 		return options_usage_error(
 			&command_daemon,
-			"--listen answers everybody who can reach it, so it needs --token-file "
-			"FILE ('umask 077; openssl rand -hex 32 > FILE' makes one); without "
-			"--listen root and the group ask at a socket");
+			"--listen serves everybody who can reach it, so it needs --token-file FILE "
+			"('umask 077; openssl rand -hex 32 > FILE' makes one); without --listen "
+			"root and the group use a socket");
 	if (args->token_file && !args->listen)
-		return options_usage_error(&command_daemon,
-					   "--token-file goes with --listen; at the socket it "
-					   "matters who asks");
+		return options_usage_error(
+			&command_daemon,
+			"--token-file goes with --listen; at the socket the user decides");
 	if (args->group && args->listen && !args->socket)
 		return options_usage_error(&command_daemon,
 					   "--group is about the socket: give --socket PATH too");
@@ -297,7 +297,7 @@ int cli_daemon(int argc, char **argv)
 		return status;
 	for (size_t i = 0; i < pids.nr; i++)
 		if (kill(pids.items[i], 0) && errno == ESRCH)
-			log_warn("no process %d is here now: it is profiled once there is one",
+			log_warn("there is no process %d yet: it is profiled once it starts",
 				 (int)pids.items[i]);
 	cache = record_cache_dir();
 	o = options_from(&args, &pids, cache);

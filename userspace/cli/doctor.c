@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof doctor`: what this machine, this user and a process allow, and what to do about a no.
+ * `gpuprof doctor`: checks what this machine, this user and a process allow, and says how to fix
+ * what they do not.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"

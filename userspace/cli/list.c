@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof list`: the processes that can be profiled, what is in them, and how they hang together.
+ * `gpuprof list`: lists the processes that can be profiled, what they run, and which one started
+ * which.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"

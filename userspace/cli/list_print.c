@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The table has one column for the tree: a process's role behind the branches that lead to it. What
- * the versions, names and commands say is the processes' own choice.
+ * Prints the list. One column shows the tree: a process's role after the branches that lead to it.
+ * Versions, names and command lines come from the processes, which may be hostile.
  */
 #include "cli/list_print.h"
 

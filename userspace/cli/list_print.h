@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What `gpuprof list` writes: a table with a tree in it, or JSON.
+ * Prints `gpuprof list`: a table with a tree in it, or JSON.
  */
 #ifndef GP_CLI_LIST_PRINT_H
 #define GP_CLI_LIST_PRINT_H

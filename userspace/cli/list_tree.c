@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A tree as an order. Neither depth nor breadth is bounded by anything but the number of processes,
- * so nothing here calls itself.
+ * Puts a tree in order without recursion: only the number of processes bounds its depth.
  */
 #include "cli/list_tree.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The order of processes in a tree, and the branches before them.
+ * Orders processes as a tree, and says which branches to draw before each.
  */
 #ifndef GP_CLI_LIST_TREE_H
 #define GP_CLI_LIST_TREE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Leads the capture from recording to recording.
+ * Runs the capture from one recording to the next.
  */
 #include "daemon/capture_loop.h"
 

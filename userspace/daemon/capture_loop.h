@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The captures of the daemon: one for all processes, because each has a ring and every probe that
- * another one sets on a library costs all that run it. Processes join it as they are found. What it
- * records comes out as recordings in memory, one after the other. A capture is ended and begun anew
- * where too many processes have gone through it, or nothing has been in it for a while: what it
- * knows of names, stacks and processes goes with it, so that memory stays bounded for months.
+ * Captures for the daemon. One capture serves all processes, because each capture has a ring of
+ * its own, and every further probe on a library slows all processes that run it. Discovered
+ * processes join it. It writes recordings in memory, one after another. The capture restarts when
+ * too many processes have gone through it, or when none has been in it for a while: its names,
+ * stacks and processes go with it, so that memory stays bounded for months.
  */
 #ifndef GP_DAEMON_CAPTURE_LOOP_H
 #define GP_DAEMON_CAPTURE_LOOP_H

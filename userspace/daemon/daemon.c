@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Puts the parts of the daemon together.
+ * Assembles the parts of the daemon.
  */
 #include "daemon/daemon.h"
 

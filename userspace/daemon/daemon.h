@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The daemon: captures what it finds for as long as it runs, and tells it over HTTP. Three threads:
- * the caller's captures and does nothing else; one reads the recordings that come out and adds them
- * up; one serves. Only the first one has privileges, and it is never waited for: what the second
- * cannot keep up with is dropped whole and counted.
+ * Captures the processes it discovers and serves the results over HTTP. Three threads: the
+ * caller's only captures; one reads the recordings and adds them up; one serves. Only the first
+ * has privileges, and it never waits for the others: what the second cannot keep up with is
+ * dropped whole and counted.
  */
 #ifndef GP_DAEMON_DAEMON_H
 #define GP_DAEMON_DAEMON_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Addresses as numbers only: what a name leads to can change.
+ * Opens the TCP socket and reads the token. Addresses are numbers only: what a host name resolves
+ * to can change.
  */
 #include "daemon/listen.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where the daemon listens for TCP, and the secret that those must know who ask.
+ * Says where the daemon listens for TCP, and reads the secret token that clients must send.
  */
 #ifndef GP_DAEMON_LISTEN_H
 #define GP_DAEMON_LISTEN_H

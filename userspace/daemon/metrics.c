@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The totals in Prometheus' text format, version 0.0.4. All samples of a family stand together.
+ * Writes the totals in Prometheus' text format, version 0.0.4. All samples of a family stand
+ * together.
  */
 #include "daemon/totals.h"
 
@@ -224,8 +225,7 @@ void totals__text(const struct totals *t, struct buf *out)
 	if (!t->sampled)
 		add_steps(t, out);
 	metrics_family(out, "gpuprof_losses_total", "counter",
-		       "What happened and is not told of, or told of less exactly, by what went "
-		       "missing.");
+		       "Events that are missing, or less exact than they look, by missing.");
 	for (size_t i = 0; i < t->losses.nr; i++)
 		metrics_count(out, "gpuprof_losses_total", "loss", t->losses.items[i].name,
 			      t->losses.items[i].nr);

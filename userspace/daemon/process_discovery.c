@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The processes of /proc and what is known of each.
+ * Scans /proc and remembers what is known of each process.
  */
 #include "daemon/process_discovery.h"
 

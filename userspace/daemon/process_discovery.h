@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which processes the daemon captures, as they come and go. /proc is read once a second; a process
- * is looked into again the more rarely the older it is, because one that has come to PyTorch late
- * in its life is rare and to look costs time. It is told to the caller when it has been seen with
- * PyTorch or CUDA in it twice, so that its libraries have come and what lives for a moment only is
- * left alone.
+ * Discovers the processes that the daemon captures. It reads /proc once a second. The older a
+ * process is, the more rarely it is inspected again: inspecting costs time, and few processes load
+ * PyTorch late. A process is reported after PyTorch or CUDA was seen in it twice: its libraries
+ * have loaded by then, and short-lived processes are left alone.
  */
 #ifndef GP_DAEMON_PROCESS_DISCOVERY_H
 #define GP_DAEMON_PROCESS_DISCOVERY_H

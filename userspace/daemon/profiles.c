@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Profiles on their way. Which recordings belong to one is decided by their numbers.
+ * Builds the profiles that clients wait for. The numbers of recordings decide which belong to one.
  */
 #include "daemon/profiles.h"
 

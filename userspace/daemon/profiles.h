@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Profiles that somebody waits for: of the next N seconds, all processes or one. The recording in
- * progress is cut where one begins and where it ends; each recording in between is added to the
- * profile as it is read, and nothing is kept. Three threads meet here: the one that was asked, the
- * one that captures, the one that reads recordings.
+ * Builds profiles of the next N seconds, of all processes or one, for clients that wait. The
+ * recording in progress is cut where a profile begins and where it ends; each recording in between
+ * is added as it is read, and nothing is kept. Three threads meet here: the server's, the
+ * capturing one, and the one that reads recordings.
  */
 #ifndef GP_DAEMON_PROFILES_H
 #define GP_DAEMON_PROFILES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The thread that reads recordings. Two locks: one for the queue, which the capturing thread takes
- * too and nobody holds for long; one for the totals.
+ * Reads recordings in a thread. It has two locks: one for the queue, which the capturing thread
+ * takes too and nobody holds for long, and one for the totals.
  */
 #include "daemon/reader.h"
 
@@ -75,7 +75,7 @@ static void put_on_shelf(struct reader *r, const struct captured_recording *w,
 	if (!err)
 		return;
 	count(r, &r->counts.unsaved_nr, 1);
-	log_warn("recording %s is not kept as it should be: %s", item.id, strerror(-err));
+	log_warn("cannot keep recording %s: %s", item.id, strerror(-err));
 }
 
 static int add(struct reader *r, const struct captured_recording *w, struct recording *rec)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Reads the recordings that come out of the capture, in a thread of its own without privileges:
- * adds them to the totals and to the profiles that are being made, and puts them on the shelf.
+ * Reads the recordings that the capture finishes, in a thread of its own without privileges: adds
+ * them to the totals and to the profiles in progress, and puts them into the recording store.
  */
 #ifndef GP_DAEMON_READER_H
 #define GP_DAEMON_READER_H

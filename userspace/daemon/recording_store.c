@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A list of recordings, oldest first. Files lie in the folder under their ids; they are found by
- * the list alone, never by a name that somebody sent.
+ * Lists recordings, oldest first. Files are named by their ids; they are found through the list
+ * only, never by a name that a client sent.
  */
 #include "daemon/recording_store.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The last recordings, for those who want to have one: in memory, or in a folder. The oldest go
- * where they would take more room than they may, or there are more than 256. Every function may be
- * called by any thread.
+ * Keeps the last recordings for clients, in memory or in a folder. The oldest are deleted when all
+ * of them take more room than allowed, or there are more than 256. Any thread may call any
+ * function.
  */
 #ifndef GP_DAEMON_RECORDING_STORE_H
 #define GP_DAEMON_RECORDING_STORE_H

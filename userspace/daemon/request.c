@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From the parts of a request to what it asks for. Who may ask is decided before what.
+ * Parses a request. Whether the client may ask is decided before what it asks for.
  */
 #include "daemon/request.h"
 

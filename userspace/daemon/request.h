@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a request over HTTP asks for, told from its parts. Pure: everything in it is from somebody
- * who may mean harm.
+ * Parses an HTTP request into what it asks for. Pure. Every byte of it comes from a client that
+ * may be hostile.
  */
 #ifndef GP_DAEMON_REQUEST_H
 #define GP_DAEMON_REQUEST_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The server's thread. libmicrohttpd is run from it, rather than by a thread of its own, so that it
- * has no privileges and so that everything about a connection happens in one place. Each place
- * where it listens (a door) is a daemon of the library's, so that whoever takes all connections at
- * one shuts nobody out at the other. What the library bounds is how long a connection may be
- * silent; that it also must get somewhere is bounded here.
+ * Runs the server's thread. It drives libmicrohttpd rather than leaving the thread to the library,
+ * so that the thread has no privileges and everything about a connection happens in one place.
+ * Each listening socket (a door) is a libmicrohttpd daemon of its own, so that a client that takes
+ * all connections at one locks nobody out at the other. The library bounds how long a connection
+ * may be silent; this file bounds how long it may take altogether.
  */
 #include "daemon/server.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * HTTP, over a Unix socket and over TCP. One thread with no privileges serves all; it never waits
- * for the one that captures. How many connections there are at each of the two, how long each may
- * take and how much it may send are bounded.
+ * Serves HTTP over a Unix socket and over TCP. One thread without privileges serves all clients
+ * and never waits for the capturing thread. The number of connections at each socket, their
+ * duration and the bytes they may send are bounded.
  */
 #ifndef GP_DAEMON_SERVER_H
 #define GP_DAEMON_SERVER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Adding recordings up.
+ * Adds recordings up.
  */
 #include "daemon/totals.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What all recordings so far add up to, process by process: counters that only grow, in memory that
- * does not. Of each process a bounded number of operators has a series of its own; what the others
- * do is counted as one. An operator that gets its series later begins there with zero, so that no
- * counter ever falls. Not thread-safe: the owner locks.
+ * Adds up all recordings, process by process: counters that only grow, in memory that does not. A
+ * bounded number of operators per process gets a series of its own; the rest count as one. An
+ * operator that gets its series later starts there at zero, so that no counter ever falls. Not
+ * thread-safe: the owner locks.
  */
 #ifndef GP_DAEMON_TOTALS_H
 #define GP_DAEMON_TOTALS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From `gpuprof WORD ...` to the subcommand. Nothing is done before the word is known.
+ * Dispatches `gpuprof WORD ...` to the subcommand. Nothing happens before the word is known.
  */
 #include "cli/core/cli.h"
 

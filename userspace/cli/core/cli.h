@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The command line: one file per subcommand, each a function of this shape, registered in cli.c.
+ * Declares the subcommands and their exit statuses. Each subcommand has a file of its own;
+ * commands.c lists them.
  */
 #ifndef GP_CLI_CORE_CLI_H
 #define GP_CLI_CORE_CLI_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Candidates for a shell, from the option tables. It reads the words as options_parse() would, but
- * forgives everything: half a command line is what it is for.
+ * Prints candidates for shell completion, from the option tables. It reads words as
+ * options_parse() does but accepts mistakes: the line is not finished yet.
  */
 #include "cli/core/complete.h"
 

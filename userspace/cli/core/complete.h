@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a shell may offer next: `gpuprof __complete WORD...` prints it for share/gpuprof.bash.
+ * Completes command lines: `gpuprof __complete WORD...` prints what share/gpuprof.bash offers.
  */
 #ifndef GP_CLI_CORE_COMPLETE_H
 #define GP_CLI_CORE_COMPLETE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Rows that the option tables of several subcommands share, so that an option has the same name,
- * letter and values wherever it is. Each takes the structure that options_parse() fills, whose
+ * Defines the option rows that several subcommands share, so that an option has the same name,
+ * letter and values everywhere. Each macro takes the structure that options_parse() fills, whose
  * member has the option's name (ROW_PIDS: `pids`, ROW_OUTPUT: `output_path`), and the help, which
  * says what the option means to that subcommand.
  */
@@ -44,15 +44,14 @@
 
 /* Where pids_choose() takes the two. */
 #define ROW_NAME_OR_PIDS(args)                                                                     \
-	ROW_NAME(args,                                                                             \
-		 "Instead of --pid: every process with PyTorch in it whose command line has "      \
-		 "PATTERN (a shell pattern) in it.")
+	ROW_NAME(args, "Instead of --pid: every process with PyTorch whose command line contains " \
+		       "PATTERN (a shell pattern).")
 
 /* Where pids_check() is told of it. */
 #define ROW_WAIT(args)                                                                             \
 	ROW_FLAG(args, "wait", wait,                                                               \
-		 "Take processes without PyTorch as well, and record them once they load it. "     \
-		 "Otherwise they are an error, but with --mode sample or --children.")
+		 "Also accept processes without PyTorch, and record them once they load it. "      \
+		 "Without it they are an error, except with --mode sample or --children.")
 
 #define ROW_STACK(args, text)                                                                      \
 	{                                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Lists of processes on the command line.
+ * Reads --pid and --name, and refuses processes that cannot be recorded.
  */
 #include "cli/core/pids.h"
 
@@ -106,8 +106,8 @@ static int find_by_name(const char *pattern, struct pids *pids)
 	}
 	if (pids->nr)
 		return CLI_DONE;
-	log_err("no process with PyTorch or CUDA in it has '%s' in its command line; 'gpuprof "
-		"list' shows those there are",
+	log_err("no process with PyTorch or CUDA has '%s' in its command line; 'gpuprof list' "
+		"shows those that run",
 		pattern);
 	return CLI_FAILED;
 }

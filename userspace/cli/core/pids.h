@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Lists of processes on the command line.
+ * Chooses the processes of a command line: by PID, or by a pattern.
  */
 #ifndef GP_CLI_CORE_PIDS_H
 #define GP_CLI_CORE_PIDS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Every operator, or samples.
+ * Checks that the options fit the mode, and sets it.
  */
 #include "cli/core/record_mode.h"
 
@@ -42,7 +42,8 @@ int record_check_python_gc(const struct capture_options *o, const char *without_
 {
 	if (!o->python_gc || o->ops)
 		return CLI_DONE;
-	log_err("--python-gc and %s exclude each other: collections are recorded beside operators",
+	log_err("--python-gc and %s exclude each other: collections are recorded along with "
+		"operators",
 		without_ops);
 	return CLI_USAGE;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Every operator, or samples: --mode, --hz, --overhead and --stack of the commands that capture.
+ * Chooses between tracing every operator and sampling: --mode, --hz, --overhead and --stack of the
+ * commands that capture.
  */
 #ifndef GP_CLI_CORE_RECORD_MODE_H
 #define GP_CLI_CORE_RECORD_MODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Signals that end a command.
+ * Handles the signals that end a command.
  */
 #include "cli/core/signals.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The signals that end a command: SIGINT, SIGTERM and SIGHUP.
+ * Handles the signals that end a command: SIGINT, SIGTERM and SIGHUP.
  */
 #ifndef GP_CLI_CORE_SIGNALS_H
 #define GP_CLI_CORE_SIGNALS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof attach`: which processes, then one capture of them.
+ * `gpuprof attach`: chooses processes and captures them once.
  */
 #include "base/cleanup.h"
 #include "cli/core/cli.h"
@@ -32,18 +32,17 @@ static int check_inner(const struct record_args *args)
 	if (!option)
 		return CLI_DONE;
 	if (args->no_inject)
-		return options_usage_error(&command_attach,
-					   "%s reads what it tells from within the process, which "
-					   "--no-inject forbids",
-					   option);
+		return options_usage_error(
+			&command_attach,
+			"%s needs the collector in the process, which --no-inject forbids", option);
 	if (args->ops && strcmp(args->ops, "all"))
 		return options_usage_error(&command_attach, "%s needs all operators, not --ops %s",
 					   option, args->ops);
 	if (args->stack && strcmp(args->stack, "python"))
-		return options_usage_error(&command_attach,
-					   "%s needs operators by callback; with --stack %s they "
-					   "come by uprobes",
-					   option, args->stack);
+		return options_usage_error(
+			&command_attach,
+			"%s needs operators by callback; --stack %s traces them by uprobes", option,
+			args->stack);
 	return CLI_DONE;
 }
 

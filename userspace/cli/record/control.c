@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Both ends of the control socket. The one that listens has a capture to attend to: it gives a
- * caller a moment to say what it wants, and hangs up on one that does not.
+ * Implements both ends of the control socket. The listening end has a capture to run: it gives a
+ * client a moment to send its command and closes the connection of one that does not.
  */
 #include "cli/record/control.h"
 

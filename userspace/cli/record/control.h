@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The socket through which `gpuprof ctl` talks to a capture that runs. One line of command, then
- * lines of answer, of which the first begins with "ok" or "error". Only its owner and root may
+ * Connects `gpuprof ctl` to a running capture by a socket. A client sends one line, the command;
+ * the answer's first line begins with "ok" or "error". Only the socket's owner and root can
  * connect.
  */
 #ifndef GP_CLI_RECORD_CONTROL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof ctl`: talks to a capture that runs.
+ * `gpuprof ctl`: sends a command to a running capture and prints the answer.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -108,7 +108,7 @@ static int find_socket(long pid, char **ret_path)
 	if (found.nr == 1)
 		return CLI_DONE;
 	if (found.nr)
-		log_err("%u captures run; say which one with --pid", found.nr);
+		log_err("%u captures are running; choose one with --pid", found.nr);
 	else if (pid)
 		log_err("no capture of process %ld runs here; 'gpuprof ctl' finds those of the "
 			"same user",

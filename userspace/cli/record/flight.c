@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Recordings of a part of the time each, in memory files; the oldest go. When it is set off the one
- * in progress ends, and a thread merges what there is into a file while the capture goes on. What
- * is being merged counts as memory until it is done.
+ * Keeps short recordings in memory files and drops the oldest. When a trigger fires, the recording
+ * in progress ends and a thread merges all of them into a file while the capture goes on. Memory
+ * that is being merged counts until the merge is done.
  */
 #include "cli/record/flight.h"
 
@@ -161,7 +161,7 @@ static void report_short(const struct flight *f)
 	double held_s = flight__held(f);
 
 	if (f->parts.nr && f->parts.items[0].nr && held_s < f->options.seconds)
-		log_warn("%.1f of %.1f s are held: more does not fit into %llu MB; see "
+		log_warn("only %.1f of %.1f s are held: more does not fit into %llu MB; see "
 			 "--flight-bytes",
 			 held_s, f->options.seconds, (unsigned long long)(f->options.bytes >> 20));
 }
@@ -405,7 +405,7 @@ int flight_options_from(const struct record_args *args, struct flight_options *r
 	if (!args->steps && !args->schedule && args->rotate_s <= 0 && !args->max_bytes &&
 	    !args->trace_path && !args->memory_path)
 		return CLI_DONE;
-	log_err("--flight writes recordings when it is set off: without --steps, --schedule, "
+	log_err("--flight writes recordings when a trigger fires: leave out --steps, --schedule, "
 		"--rotate, --max-bytes, --trace and --memory-timeline");
 	return CLI_USAGE;
 }

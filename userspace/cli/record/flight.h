@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The flight recorder: the last seconds of a capture in a fixed amount of memory, written as one
- * recording each time that something sets it off.
+ * Runs the flight recorder: it holds the last seconds of a capture in a fixed amount of memory and
+ * writes them as one recording each time a trigger fires.
  */
 #ifndef GP_CLI_RECORD_FLIGHT_H
 #define GP_CLI_RECORD_FLIGHT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One dump. The thread has everything to itself until it is done.
+ * Writes one dump. Its thread shares nothing with the capture until it is done.
  */
 #include "cli/record/flight_dump.h"
 

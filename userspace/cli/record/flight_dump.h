@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Recordings that lie in memory, merged into a file by a thread.
+ * Merges recordings in memory into a file, in a thread.
  */
 #ifndef GP_CLI_RECORD_FLIGHT_DUMP_H
 #define GP_CLI_RECORD_FLIGHT_DUMP_H

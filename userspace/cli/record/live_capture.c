@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Recordings in memory: files of memfd_create() that the capture writes and the reader opens under
- * their names in /proc/self/fd.
+ * Keeps recordings in memory: the capture writes memfd_create() files, and the reader opens them
+ * by their names in /proc/self/fd.
  */
 #include "cli/record/live_capture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A capture whose recordings come into memory, one after the other, to be looked at while it goes
- * on: what live views and the daemon are made from. Logs what fails.
+ * Captures into memory, one recording after another, so that they can be read while the capture
+ * goes on. `top` is made from these. Logs errors.
  */
 #ifndef GP_CLI_RECORD_LIVE_CAPTURE_H
 #define GP_CLI_RECORD_LIVE_CAPTURE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One capture from its start to the printed table. What can be refused is refused before a process
- * is touched; once it runs, every way out (a signal, the end of the target, a full disk) leads
- * through the same end.
+ * Leads one capture from its start to the printed table. What can be refused is refused before a
+ * process is touched. Once it runs, every way out (a signal, the end of the processes, a full
+ * disk) takes the same path.
  */
 #include "cli/record/record.h"
 
@@ -110,7 +110,8 @@ char *record_cache_dir(void)
 	if (!err)
 		return TAKE(path);
 	if (err == -EPERM)
-		log_warn("nothing is kept for the next time: %s; set GPUPROF_CACHE_DIR", why.text);
+		log_warn("cannot cache anything for the next run: %s; set GPUPROF_CACHE_DIR",
+			 why.text);
 	return NULL;
 }
 
@@ -173,7 +174,7 @@ static bool is_another(const char *const *paths, size_t at)
 	for (size_t i = 0; i < at; i++) {
 		if (!paths[i] || !file_is_same(paths[i], paths[at]))
 			continue;
-		log_err("cannot write '%s': two outputs would be in it; give each a file of its "
+		log_err("cannot write '%s': it is named for two outputs; give each a file of its "
 			"own",
 			paths[at]);
 		return false;
@@ -484,14 +485,14 @@ static int show_cycles(const struct record *r, const struct capture_status *s)
 		worst = worst == CLI_DONE || status == CLI_FAILED ? status : worst;
 	}
 	if (s->late_steps_nr)
-		log_warn("%llu steps more were waited for than the schedule says: gpuprof was not "
-			 "ready in time",
+		log_warn("waited for %llu steps more than the schedule says: gpuprof was not ready "
+			 "in time",
 			 (unsigned long long)s->late_steps_nr);
 	if (s->recordings_nr)
 		return worst;
 	if (s->steps_by)
-		log_err("nothing was recorded: the capture ended after %llu steps, before any that "
-			"was to be recorded",
+		log_err("nothing was recorded: the capture ended after %llu steps, before the "
+			"first one to record",
 			(unsigned long long)s->steps_nr);
 	else
 		log_err("nothing was recorded: no steps were found; record without %s",
@@ -508,7 +509,7 @@ static void warn_of_earlier(const struct record *r, unsigned int nr)
 
 	if (r->options.many && path && r->folder.fd >= 0 &&
 	    !fstatat(r->folder.fd, file_base_name(path), &st, AT_SYMLINK_NOFOLLOW))
-		log_warn("'%s' is there from an earlier capture; it is no part of this one", path);
+		log_warn("'%s' is from an earlier capture, not part of this one", path);
 }
 
 /* Probes that were set and never hit by processes that did not sleep all the time: what they ran

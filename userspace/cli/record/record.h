@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What `attach` and `run` share: one capture from its start to the printed table and the written
+ * Records for `attach` and `run`: one capture from its start to the printed table and the written
  * files.
  */
 #ifndef GP_CLI_RECORD_RECORD_H

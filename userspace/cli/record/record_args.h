@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The options that `attach` and `run` take, as options_parse() fills them. The tables are
+ * Holds the options of `attach` and `run` as options_parse() fills them. The tables are
  * command_attach's and command_run's.
  */
 #ifndef GP_CLI_RECORD_RECORD_ARGS_H

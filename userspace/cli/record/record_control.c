@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Commands to a capture.
+ * Carries out the commands of `gpuprof ctl` and writes their answers.
  */
 #include "cli/record/record_control.h"
 
@@ -164,7 +164,7 @@ static void wait_for_rotation(struct record_control *r)
 	if (s.recordings_nr < r->rotated_nr && r->waited++ < TURNS_MAX)
 		return;
 	if (s.recordings_nr < r->rotated_nr)
-		answer_error(r, "the recording has not ended yet; 'status' tells");
+		answer_error(r, "the recording has not ended yet; 'status' shows when it has");
 	else
 		control__answer(r->control, "ok\n");
 	r->rotated_nr = 0;
@@ -215,7 +215,7 @@ static void wait_for_switch(struct record_control *r)
 		return;
 	r->waiting = false;
 	if (s.switching)
-		answer_error(r, "a process has not answered yet; 'status' tells");
+		answer_error(r, "a process has not answered yet; 'status' shows when it has");
 	else
 		control__answer(r->control, "ok\n");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What `gpuprof ctl` may ask of a capture.
+ * Serves `gpuprof ctl`: the commands to a capture.
  */
 #ifndef GP_CLI_RECORD_RECORD_CONTROL_H
 #define GP_CLI_RECORD_RECORD_CONTROL_H

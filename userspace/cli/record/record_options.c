@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the command line of `attach` and `run` asks for.
+ * Turns the command line of `attach` and `run` into the options of a capture, and refuses what
+ * does not go together.
  */
 #include "base/log.h"
 #include "cli/core/cli.h"
@@ -44,7 +45,7 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 		return CLI_USAGE;
 	}
 	if ((args->steps || args->schedule) && args->overhead_pct > 0) {
-		log_err("--steps and --schedule choose what is recorded themselves: leave out "
+		log_err("--steps and --schedule already choose what is recorded: leave out "
 			"--overhead");
 		return CLI_USAGE;
 	}
@@ -84,7 +85,7 @@ static int check_triggers(const struct capture_triggers *triggers, bool samples)
 	if (!samples || (triggers->slow_step <= 0 && !triggers->oom && !triggers->hang_ns))
 		return CLI_DONE;
 	log_err("--trigger slow-step, oom and hang need every operator: with --mode sample only "
-		"signals and 'gpuprof ctl dump' set the flight recorder off");
+		"signals and 'gpuprof ctl dump' make the flight recorder write");
 	return CLI_USAGE;
 }
 
@@ -100,7 +101,7 @@ static int check_annotations(const struct record_args *args, const struct record
 
 	if (!args->no_annotations || !option)
 		return CLI_DONE;
-	log_err("%s steps, which annotations tell: leave out --no-annotations", option);
+	log_err("%s steps, and annotations mark those: leave out --no-annotations", option);
 	return CLI_USAGE;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is kept of a capture that does not end. Bytes are counted before they are written, so the
- * cap holds at any moment; a recording that has come to a part of it gives way to the next one, so
- * that what is taken away is never all there is.
+ * Starts and deletes recordings. Bytes are counted before they are written, so the cap holds at
+ * any moment. One recording gets only a part of the cap, so deleting the oldest never deletes
+ * everything.
  */
 #include "cli/record/rotate.h"
 
@@ -156,8 +156,7 @@ static void note_ended(struct rotate *r, const struct capture_status *s)
 static void report_full(struct rotate *r, bool full)
 {
 	if (full && !r->full_reported)
-		log_warn("there is no room for recordings: what happens now is counted and not "
-			 "kept, until there is");
+		log_warn("the disk is full: events are counted but not kept until there is room");
 	r->full_reported = full;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Recordings one after another for as long as it takes: when the next one begins, and which of the
- * old ones go.
+ * Rotates recordings: decides when the next one begins and which old ones are deleted.
  */
 #ifndef GP_CLI_RECORD_ROTATE_H
 #define GP_CLI_RECORD_ROTATE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof run`: a child that waits before exec until its probes can be placed, and from then on is
- * stopped for a moment whenever the loader maps something, so that a library is probed before its
- * first instruction runs. If gpuprof dies, its guard, a process that does nothing else, sets the
- * child going again. (A parent-death signal of the child's own is lost when it changes its user.)
+ * `gpuprof run`: starts a child that waits before exec until its probes can be placed. From then
+ * on it stops for a moment whenever the loader maps a file, so that a library is probed before its
+ * first instruction runs. If gpuprof dies, its guard, a process that does nothing else, lets the
+ * child go on. (A parent-death signal of the child's own would be lost when it changes its user.)
  */
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -215,8 +215,8 @@ int cli_run(int argc, char **argv)
 		return status;
 	if (args.shapes || args.flops || args.modules || args.python_functions)
 		return options_usage_error(&command_run,
-					   "%s reads what it tells from within the process, and "
-					   "run watches from outside; use attach once it runs",
+					   "%s needs the collector in the process, and run traces "
+					   "from outside; use attach once it runs",
 					   args.shapes	  ? "--shapes"
 					   : args.flops	  ? "--flops"
 					   : args.modules ? "--modules"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What keeps CUDA from loading a library into a program is known before it runs: the loader does
- * nothing for a program without one, and CUDA heeds no environment in one with more rights than its
- * caller. Then gpuprof goes on without GPU times, and says so.
+ * Decides before the program runs whether CUDA can load the collector: a static program has no
+ * loader, and CUDA ignores the environment of a program with more rights than its caller. gpuprof
+ * then goes on without GPU times and says why.
  */
 #include "cli/record/run_gpu.h"
 
@@ -91,12 +91,12 @@ char *run_gpu_library(const char *command, const char *cache_dir, struct reason 
 				 "there is no folder for the collector; set GPUPROF_CACHE_DIR");
 	else if (find_program(command, path) && gives_rights(path))
 		(void)reason_set(why, 0,
-				 "'%s' runs with rights that its caller has not, and CUDA then "
-				 "loads nothing for it; attach to it while it runs",
+				 "'%s' runs with more rights than its caller, and CUDA then loads "
+				 "nothing for it; attach to it while it runs",
 				 path);
 	else if (find_program(command, path) && is_static(path))
 		(void)reason_set(why, 0,
-				 "'%s' is linked statically, and nothing can be loaded into it",
+				 "'%s' is linked statically, so nothing can be loaded into it",
 				 path);
 	else if (collector_image_write(cache_dir, why, &library))
 		library = NULL;

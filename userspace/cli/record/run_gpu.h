@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * GPU times for `run`: CUDA is asked, by the environment of the program, to load the collector when
- * it gets ready.
+ * Gets GPU times for `run`: the program's environment has CUDA load the collector as it
+ * initializes.
  */
 #ifndef GP_CLI_RECORD_RUN_GPU_H
 #define GP_CLI_RECORD_RUN_GPU_H

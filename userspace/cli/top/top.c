@@ -44,8 +44,8 @@ static const struct option_spec options[] = {
 	ROW_PIDS(struct top_args, "The processes to watch."),
 	ROW_NAME_OR_PIDS(struct top_args),
 	ROW_MODE(struct top_args,
-		 "trace (the default): every operator. sample: what threads are found doing, so "
-		 "many times a second; costs far less, times are estimates."),
+		 "trace (the default): record every operator. sample: take stacks, so many times a "
+		 "second; costs far less, times are estimates."),
 	ROW_HZ(struct top_args),
 	ROW_OVERHEAD_OF_SAMPLES(struct top_args),
 	OPTION_HEADING("what is shown"),
@@ -60,7 +60,7 @@ static const struct option_spec options[] = {
 	 ARG(view),
 	 .value_name = "VIEW",
 	 .choices = view_names,
-	 .help = "Begin with operators (the default), GPU kernels, lines of Python, memory by "
+	 .help = "Start with operators (the default), GPU kernels, lines of Python, memory by "
 		 "operator, or threads."},
 	{.name = "sort",
 	 .kind = OPTION_TEXT,
@@ -68,15 +68,13 @@ static const struct option_spec options[] = {
 	 .value_name = "KEY",
 	 .help = "Sort by this column of the view. Default: its first one."},
 	OPTION_HEADING("what is recorded"),
-	ROW_MEMORY(struct top_args,
-		   "Record allocations from the beginning, for the view of memory and what GPUs "
-		   "hold."),
+	ROW_MEMORY(struct top_args, "Record allocations from the start, for the view of memory."),
 	ROW_FLAG(struct top_args, "stack", stacks,
-		 "Record Python stacks from the beginning, for the view of lines."),
+		 "Record Python stacks from the start, for the view of lines."),
 	ROW_WAIT(struct top_args),
-	ROW_CHILDREN(struct top_args, "Watch the processes that they start, too."),
+	ROW_CHILDREN(struct top_args, "Watch the processes that these start, too."),
 	ROW_NO_GPU(struct top_args, "Leave GPUs out."),
-	ROW_NO_INJECT(struct top_args, "Put nothing into the process: watch from outside only."),
+	ROW_NO_INJECT(struct top_args, "Put nothing into the process; trace it from outside only."),
 	OPTION_HEADING("one interval, printed"),
 	ROW_FLAG(struct top_args, "once", once,
 		 "Print one interval as text and end. Ctrl-C ends the interval early."),
@@ -96,9 +94,9 @@ const struct command command_top = {
 	.summary = "watch what processes do, live",
 	.usage = "--pid PID[,PID...] | --name PATTERN | REC [options]",
 	.about = "Shows operators, GPU kernels, lines of Python, memory and threads of running "
-		 "processes, and how busy CPU and GPUs are, anew every other second. Keys change "
-		 "what is shown; 'h' lists them. Nothing is written to disk. With a recording "
-		 "REC: looks through that.",
+		 "processes, and how busy CPU and GPUs are, every other second. Keys change what "
+		 "is shown; 'h' lists them. Nothing is written to disk. With a recording REC it "
+		 "shows that.",
 	.options = options,
 	.first = first,
 	.max_operands = 1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Processes and threads come and go between two looks: what is new counts from its own beginning,
- * what is gone is left out.
+ * Compares two reads of /proc. A process or thread that is new counts from its own start; one that
+ * has gone is left out.
  */
 #include "cli/top/top_facts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What `top` reads from /proc beside the recordings: CPU time, memory and threads of the processes,
+ * Reads from /proc what the recordings do not have: CPU time, memory and threads of the processes,
  * and gpuprof's own CPU time.
  */
 #ifndef GP_CLI_TOP_TOP_FACTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The lines above the rows. Nothing stands there that was not measured: what is unknown is left
- * out, or said to be.
+ * Writes the lines above the rows. They show measurements only: what is unknown is left out, or
+ * called so.
  */
 #include "cli/top/top_view.h"
 

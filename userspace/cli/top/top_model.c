@@ -124,7 +124,7 @@ int top_want(struct top *top, enum totals_view view, struct reason *why)
 	if (!top->live || top->over || top_has(top, view))
 		return 0;
 	if (top->view.sampled)
-		return reason_set(why, -EOPNOTSUPP, "samples tell nothing of memory");
+		return reason_set(why, -EOPNOTSUPP, "samples have no memory in them");
 	if (view == TOTALS_MEMORY)
 		wanted.memory = true;
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One interval for scripts: as text what the terminal would show, as JSON everything.
+ * Prints one interval for scripts: as text what the terminal would show, as JSON everything.
  */
 #include "cli/top/top_print.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `top` on a terminal. curses draws: only what changed goes out. The terminal is given back
- * whatever ends us, a crash included.
+ * Draws `top` with curses, which sends only what changed, and obeys its keys. The terminal is
+ * restored however the process ends, by a crash too.
  */
 #include "cli/top/top_screen.h"
 
@@ -57,7 +57,7 @@ static const struct {
 	{"r", "reverse the order"},
 	{"/ and Esc", "show only names with a text in them; all again"},
 	{"c", "sum over all intervals, or the last one alone"},
-	{"0", "begin the sums anew"},
+	{"0", "reset the sums"},
 	{"+ -", "longer or shorter intervals"},
 	{"Space", "nothing is recorded until the next Space"},
 	{"arrows, Home, End", "move through the rows"},

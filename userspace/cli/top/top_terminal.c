@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * curses, and the way back from it. What gives the terminal back is made ready beforehand, so that
- * a signal handler needs only write() and tcsetattr().
+ * Sets curses up, and the way back: everything that restores the terminal is prepared beforehand,
+ * so that a signal handler needs only write() and tcsetattr().
  */
 #define NCURSES_WIDECHAR 1
 

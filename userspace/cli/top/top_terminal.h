@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The terminal by curses, which only this part includes: its names would be everywhere otherwise.
+ * Wraps curses. Only top_terminal.c includes it, because its names would clash everywhere else.
  */
 #ifndef GP_CLI_TOP_TOP_TERMINAL_H
 #define GP_CLI_TOP_TOP_TERMINAL_H

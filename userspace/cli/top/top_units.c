@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Numbers, short. A unit is chosen after rounding, so that no "1000us" stands before "1.00ms".
+ * Writes short numbers. The unit is chosen after rounding, so that "1000us" never comes before
+ * "1.00ms".
  */
 #include "cli/top/top_units.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Numbers in few characters (at most 8), bars and small curves. Each text is cut to fit `bytes`.
+ * Writes numbers in at most 8 characters, bars and small curves. Each text is cut to fit `bytes`.
  */
 #ifndef GP_CLI_TOP_TOP_UNITS_H
 #define GP_CLI_TOP_TOP_UNITS_H

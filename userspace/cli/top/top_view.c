@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Views as tables of columns: sorting, fitting to a width, printing.
+ * Sorts rows, fits their columns to a width and writes them.
  */
 #include "cli/top/top_view.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What `top` shows, as text: the same for the terminal and for --once. Pure.
+ * Writes the views of `top` as text, the same for the terminal and for --once. Pure.
  */
 #ifndef GP_CLI_TOP_TOP_VIEW_H
 #define GP_CLI_TOP_TOP_VIEW_H

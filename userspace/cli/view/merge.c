@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof merge A B ... -o C`: several recordings as one.
+ * `gpuprof merge A B ... -o C`: merges recordings into one.
  */
 #include "cli/view/merged.h"
 
@@ -80,8 +80,8 @@ static void align(struct merged *m, int64_t *shifts_ns, struct merge_clocks *clo
 	if (err == -ENOENT)
 		return;
 	if (err) {
-		log_warn("merging by the machines' times of day; whether what the ranks did "
-			 "together fits them was not looked at: %s",
+		log_warn("merging by the machines' times of day, not checked against what the "
+			 "ranks did together: %s",
 			 why.text);
 		return;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A machine's processes are known again in the merged recording by pid and rank. Each machine is
- * compared with that of the first part; two others then agree within the sum of their errors.
+ * Aligns the clocks of merged recordings. In the merged recording a machine's processes are
+ * recognized by PID and rank. Each machine is compared with the first; any two others then agree
+ * within the sum of their errors.
  */
 #include "cli/view/merge_align.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * How the clocks of the machines go against each other whose recordings were merged.
+ * Measures how the clocks of several machines differ, from what their ranks did together.
  */
 #ifndef GP_CLI_VIEW_MERGE_ALIGN_H
 #define GP_CLI_VIEW_MERGE_ALIGN_H

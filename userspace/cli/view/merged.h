@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Several recordings as one file.
+ * Writes several recordings as one file.
  */
 #ifndef GP_CLI_VIEW_MERGED_H
 #define GP_CLI_VIEW_MERGED_H

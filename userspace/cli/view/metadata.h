@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Words of the user's own in a recording: "KEY=VALUE[,KEY=VALUE...]", of --metadata and of ctl.
+ * Parses the user's pairs "KEY=VALUE[,KEY=VALUE...]" of --metadata and `gpuprof ctl metadata`.
  */
 #ifndef GP_CLI_VIEW_METADATA_H
 #define GP_CLI_VIEW_METADATA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * See absent.h.
+ * Finds out why a recording lacks something, and which option would have recorded it.
  */
 #include "cli/view/missing_data.h"
 
@@ -50,8 +50,8 @@ void missing_data_warn_of_operators(const struct loaded_recording *s, size_t row
 		log_warn("the recording has no operators in it: those that were called may be "
 			 "among the events that are missing; see the losses");
 	else if (unpaid)
-		log_warn("the recording has no operators in it: --overhead %s paid for no window "
-			 "in the time that there was; record for longer, or with more of it",
+		log_warn("the recording has no operators in it: --overhead %s did not pay for a "
+			 "single window; record for longer, or with a larger --overhead",
 			 budget);
 	else
 		log_warn("the recording has no operators in it: the process called none while it "
@@ -104,8 +104,8 @@ void missing_data_warn_of_sort(const struct loaded_recording *s, const struct ta
 	else if (strstr(key, "memory"))
 		how = recording__is_on(s->recording, "memory") ? "" : "; record with --memory";
 	else if (strstr(key, "time") && !strstr(key, "cpu") && !s->timeline->gpu.work.nr)
-		how = "; the process used no GPU while it was recorded, or its times were not told";
-	log_warn("the rows are in no order: none has any %s%s", key, how);
+		how = "; the process used no GPU while it was recorded, or its times are missing";
+	log_warn("the rows are not sorted: none has any %s%s", key, how);
 }
 
 /* Whether the part has processes of this pid, of which none has GPU times: a recording of several
@@ -168,12 +168,12 @@ static const char *how_to_have(enum stack_metric metric)
 {
 	switch (metric) {
 	case STACK_CUDA:
-		return "the process used no GPU while it was recorded, or its times were not told";
+		return "the process used no GPU while it was recorded, or its times are missing";
 	case STACK_SAMPLES:
 	case STACK_OFF:
 		return "record with --mode sample";
 	case STACK_CALLS:
-		return "samples tell no calls, record without --mode sample";
+		return "samples have no calls, record without --mode sample";
 	default:
 		return "record with --memory";
 	}

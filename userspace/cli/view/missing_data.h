@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What was asked of a recording and is not in it, with the reason and what to do about it.
+ * Warns about data that was asked for and is not in the recording: why, and what to do about it.
  */
 #ifndef GP_CLI_VIEW_MISSING_DATA_H
 #define GP_CLI_VIEW_MISSING_DATA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * `gpuprof table REC`: the table of torch.profiler from a recording.
+ * `gpuprof table REC`: prints torch.profiler's table from a recording.
  */
 #include "timeline/analysis/table.h"
 #include "cli/core/cli.h"
@@ -69,7 +69,7 @@ static const struct option_spec table_options[] = {
 	 .value_name = "KEY",
 	 .choices = table_sort_keys,
 	 .known = table_sort_key_known,
-	 .help = "Sort by KEY, as torch.profiler names them. Default: self_cpu_time_total."},
+	 .help = "Sort by KEY, one of torch.profiler's. Default: self_cpu_time_total."},
 	ROW_LIMIT(struct table_args, show.limit, 'l',
 		  "Rows to print, -1 for all. Default: 20 on a terminal, else 100; all with --json "
 		  "and "
@@ -104,7 +104,7 @@ static const struct option_spec table_options[] = {
 	 .value_name = "N",
 	 .min = 0,
 	 .max = INT32_MAX,
-	 .help = "Only what happened in rank N of a distributed job."},
+	 .help = "Only rank N of a distributed job."},
 	{.name = "pid",
 	 .letter = 'p',
 	 .kind = OPTION_NUMBER,
@@ -112,31 +112,30 @@ static const struct option_spec table_options[] = {
 	 .value_name = "PID",
 	 .min = 1,
 	 .max = 1L << 30,
-	 .help = "Only what happened in this process."},
+	 .help = "Only this process."},
 	{.name = "distributed",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct table_args, distributed),
-	 .help = "Instead of the table, the ranks of a job beside each other: how long each "
-		 "communicated and what share of that it computed too, who came last to how many "
-		 "collectives and by how much; and the collectives and steps with the latest "
-		 "ranks."},
+	 .help = "Instead of the table, compare the ranks of a job: how long each communicated, "
+		 "how much of that it computed too, how often it came last to a collective and by "
+		 "how much; and the collectives and steps with the latest ranks."},
 	OPTION_HEADING("what the table shows"),
 	{.name = "top-level",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(top_level),
-	 .help = "Only operators that no other one called."},
+	 .help = "Only operators that no other operator called."},
 	{.name = "compensate",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(compensate),
-	 .help = "CPU times of operators and modules without what gpuprof's callbacks took in "
-		 "them: for each operator within one twice the mean of the callbacks that were "
-		 "timed, so an estimate. Short operators that call others have far less time of "
-		 "their own so, and shares are nearer to those of the process when nobody looks."},
+	 .help = "Subtract the time of gpuprof's own callbacks from CPU times of operators and "
+		 "modules: for each operator inside one, twice the mean of the callbacks that were "
+		 "timed. This is an estimate. Short operators that call others then have far less "
+		 "time of their own, and shares are closer to those without a profiler."},
 	{.name = "steps",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(steps),
-	 .help = "A row ProfilerStep* for the steps that were found, as torch.profiler has it with "
-		 "a schedule. Recordings made with --steps or --schedule have it always."},
+	 .help = "Add a row ProfilerStep* for the steps that were found, as torch.profiler does "
+		 "with a schedule. Recordings made with --steps or --schedule always have it."},
 	{.name = "losses",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(losses),
@@ -155,7 +154,7 @@ static const struct option_spec table_options[] = {
 	 .value_name = "UNIT",
 	 .choices = time_units,
 	 .help = "Print all times in s, ms or us (not with --json or --csv, which have their own "
-		 "units). Default: as it fits each."},
+		 "units). Default: what suits each."},
 	{.name = "json",
 	 .kind = OPTION_FLAG,
 	 .offset = SHOW(json),
@@ -175,7 +174,7 @@ const struct command command_table = {
 	.name = "table",
 	.summary = "print the table of a recording",
 	.usage = "[options] REC",
-	.about = "Prints what torch.profiler's key_averages().table() would have printed, from the "
+	.about = "Prints what torch.profiler's key_averages().table() would print, from the "
 		 "recording REC.",
 	.options = table_options,
 	.first = table_first,
