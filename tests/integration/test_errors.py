@@ -145,7 +145,7 @@ def test_trace_not_writable(idle):
                                    ("--trace", "./same.json", "--memory-timeline", "same.json")])
 def test_two_outputs_in_one_file(idle, paths):
     done = refused("attach", "--pid", idle.pid, *paths)
-    assert done.status == FAILED and "two outputs would be in it" in done.stderr, done
+    assert done.status == FAILED and "it is named for two outputs" in done.stderr, done
 
 
 def test_unknown_sort_key_before_the_capture(idle):

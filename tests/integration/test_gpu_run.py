@@ -195,7 +195,7 @@ def test_a_program_with_rights_of_its_own(tmp_path):
     with Run(tmp_path, program, "-I", "-c", USER, gpu_truth.FAKE) as run:
         assert "counted 0" in run.orders()
         assert run.status == harness.DONE, run.told()
-    assert "runs with rights that its caller has not" in run.text("stderr"), run.told()
+    assert "runs with more rights than its caller" in run.text("stderr"), run.told()
     names = [call.name for call in gpu_truth.Recorded(run.path).calls]
     assert names == ["cudaDeviceSynchronize"] * 3
 

@@ -156,7 +156,7 @@ def test_rotated_recordings_belong_to_the_caller(idle, tmp_path):
         done = gpuprof("ctl", "--socket", tmp_path / "s", "status")
         assert "recording %s/r.2.gpuprof\n" % tmp_path in done.stdout, done
         assert profiler.finish() == DONE, profiler.told()
-        assert "r.3.gpuprof' is there from an earlier capture" in profiler.text("stderr")
+        assert "r.3.gpuprof' is from an earlier capture" in profiler.text("stderr")
     for number in (1, 2):
         # It was root's, in a folder of root's.
         assert seen(tmp_path / ("r.%d.gpuprof" % number))[1:] == (0, 0o644)

@@ -151,7 +151,7 @@ def test_without(sample):
 
 @pytest.mark.parametrize("options, reason", [
     (["attach", "--pid", "1", "--python-functions", "--no-inject"], "--no-inject forbids"),
-    (["attach", "--pid", "1", "--python-functions", "--stack", "both"], "come by uprobes"),
+    (["attach", "--pid", "1", "--python-functions", "--stack", "both"], "traces them by uprobes"),
     (["attach", "--pid", "1", "--python-functions", "--mode", "sample"], "exclude each other"),
     (["run", "--python-functions", "--", "true"], "use attach once it runs"),
 ])

@@ -183,7 +183,7 @@ def test_options_of_the_printed_table(path, form, option):
     assert done.status == USAGE and done.stdout == "" and option[0] in done.stderr, done
 
 
-NO_GPU = "; the process used no GPU while it was recorded, or its times were not told"
+NO_GPU = "; the process used no GPU while it was recorded, or its times are missing"
 
 
 @pytest.mark.parametrize("key, advice", [
@@ -194,7 +194,7 @@ NO_GPU = "; the process used no GPU while it was recorded, or its times were not
 def test_sorted_by_what_no_row_has(tmp_path, key, advice):
     done = gpuprof("table", small(memory="0").save(tmp_path / "r"), "--sort", key)
     assert done.status == DONE, done
-    assert ("the rows are in no order: none has any %s%s\n" % (key, advice) in done.stderr if advice
+    assert ("the rows are not sorted: none has any %s%s\n" % (key, advice) in done.stderr if advice
             else "no order" not in done.stderr), done
 
 

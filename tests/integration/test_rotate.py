@@ -214,7 +214,7 @@ def test_full_disk(small_disk):
                                lambda: status(path)["writing"] == "yes")
             target.step(3)
             assert profiler.finish() == LOST, profiler.told()
-            assert "there is no room for recordings" in profiler.told()
+            assert "the disk is full" in profiler.told()
         target.leave()
     last = harness.Recording(small_disk / ("r.%d.gpuprof" % numbers(small_disk)[-1]))
     assert last.losses()["unwritten"] > 0

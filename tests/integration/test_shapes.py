@@ -138,7 +138,7 @@ def test_without_shapes_there_is_no_column(idle, tmp_path):
 @pytest.mark.parametrize("options, reason", [
     (["attach", "--pid", "1", "--shapes", "--no-inject"], "--no-inject forbids"),
     (["attach", "--pid", "1", "--shapes", "--ops", "none"], "needs all operators"),
-    (["attach", "--pid", "1", "--flops", "--stack", "native"], "come by uprobes"),
+    (["attach", "--pid", "1", "--flops", "--stack", "native"], "traces them by uprobes"),
     (["run", "--shapes", "--", "true"], "use attach once it runs"),
 ])
 def test_refused_where_it_cannot_be(options, reason):

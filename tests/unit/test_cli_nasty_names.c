@@ -336,7 +336,7 @@ static void test_every_format(void **state)
 			/* Any of the others would have been taken. */
 			if (!nr || !strcmp(formats[i], "stacks"))
 				nr += export_as(recordings[which], formats[i], "");
-			/* Of memory samples tell nothing. */
+			/* Samples have no memory. */
 			if (!nr && which == NASTY_TRACE)
 				fail_msg("'%s' was written under no name", formats[i]);
 		}

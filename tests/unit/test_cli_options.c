@@ -291,7 +291,7 @@ static void test_help(void **state)
 				     "Second one.\n\noptions:\n"));
 	assert_non_null(strstr(text, "\n  -o, --output FILE           A text that is long"));
 	assert_non_null(strstr(text, "\n      --unit UNIT             A choice.\n"));
-	assert_non_null(strstr(text, "\n  -h, --help                  Show this help.\n"));
+	assert_non_null(strstr(text, "\n  -h, --help                  Show help.\n"));
 	assert_null(strstr(text, "--any"));
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
 		size_t nr = strcspn(line, "\n");

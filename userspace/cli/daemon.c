@@ -140,8 +140,8 @@ const struct command command_daemon = {
 	.run = cli_daemon,
 };
 
-/* By default what it costs is next to nothing: it is to be left on. What only operators tell has to
- * be asked for. CLI_DONE or CLI_USAGE. */
+/* Samples by default, which costs next to nothing: the daemon is meant to stay on. Options that
+ * need operators turn tracing on. CLI_DONE or CLI_USAGE. */
 static int mode_from(const struct daemon_args *args, struct capture_options *o)
 {
 	const struct record_mode mode = {
@@ -194,7 +194,7 @@ static int find_group(const struct daemon_args *args, struct unix_group *ret_gro
 	return CLI_DONE;
 }
 
-/* Where the socket is to be, in a folder that is there. NULL: a message says why not. */
+/* The path of the socket, whose folder exists then. NULL: a message says why not. */
 static char *socket_path(const struct daemon_args *args)
 {
 	CLEANUP(cleanup_free) char *folder = args->socket ? NULL : unix_socket_folder();

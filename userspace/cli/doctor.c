@@ -107,7 +107,7 @@ static const char *refusal_words(const struct program_refusal *r)
 
 /* ---- the probes of a process ---- */
 
-/* What one capture of it would probe. */
+/* Counts what a capture of the process would probe. */
 struct places {
 	size_t functions_nr, sites_nr, stepped_nr, not_placed_nr;
 };

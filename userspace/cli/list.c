@@ -45,7 +45,8 @@ static void rows_done(struct list_rows *r)
 	vec_done(&r->roles);
 }
 
-/* Takes the process over. What has no PyTorch may still be a launcher of one that has. */
+/* Adds the process, which becomes the list's. One without PyTorch may be the launcher of one with
+ * it. */
 static int add_process(struct list_rows *r, struct target_process *p)
 {
 	struct process_roles one = {.process = p, .rank = -1, .local_rank = -1, .world_size = -1};
@@ -81,7 +82,7 @@ static int collect(struct list_rows *r)
 		struct target_process *p;
 		int no = target_process__new(pids[i], NULL, &p);
 
-		/* Ended meanwhile, or a kernel thread: nothing to tell. */
+		/* It has ended, or is a kernel thread. */
 		if (no == -EACCES || no == -EPERM) {
 			log_info("process %d could not be looked into: %s", pids[i], strerror(-no));
 			r->hidden_nr++;

@@ -188,7 +188,7 @@ static const char *cell(const struct table *t, size_t n, enum column column, str
 	return scratch->bytes ? scratch->bytes : "";
 }
 
-/* Sets the widths. What is left for the command. */
+/* Sets the widths of the columns. Returns what is left for the command line. */
 static size_t lay_out(struct table *t, size_t columns, struct buf *scratch)
 {
 	static const enum column dropped_first[] = {PYTHON, USER, UPTIME};

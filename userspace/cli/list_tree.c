@@ -57,7 +57,7 @@ static size_t link_all(const struct list_tree *t, struct links *links)
 	return first_root;
 }
 
-/* What comes behind `i` and all below it; NONE: it was the last of all. */
+/* The entry after `i` and all its descendants; NONE: there is none. */
 static size_t next_in_tree(const struct list_tree *t, const struct links *links, size_t i)
 {
 	while (links[i].next == NONE) {

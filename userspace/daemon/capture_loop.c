@@ -80,7 +80,7 @@ static char *recording_path(void *arg, unsigned int nr)
 	return path;
 }
 
-/* The recording in progress is another one now. */
+/* Notes that the next recording has begun. */
 static void note_begun(struct capture_loop *w, uint64_t events_nr, uint64_t now)
 {
 	w->begun_nr = w->opened_nr;
@@ -90,7 +90,7 @@ static void note_begun(struct capture_loop *w, uint64_t events_nr, uint64_t now)
 	w->options.began(w->first_nr + w->begun_nr - 1, w->options.arg);
 }
 
-/* Hands over the oldest that has not been. */
+/* Hands over the oldest finished recording that was not handed over yet. */
 static void hand_over(struct capture_loop *w, uint64_t events_nr)
 {
 	size_t at = w->ended_nr % OPEN_MAX_NR, next = (w->ended_nr + 1) % OPEN_MAX_NR;
@@ -106,7 +106,7 @@ static void hand_over(struct capture_loop *w, uint64_t events_nr)
 	w->options.ended(&r, w->options.arg);
 }
 
-/* Without a capture there is nothing that could be read, and nobody is told. */
+/* Closes the files of recordings that no capture will finish. Nobody hears of them. */
 static void close_all(struct capture_loop *w)
 {
 	for (size_t i = 0; i < OPEN_MAX_NR; i++)
@@ -137,7 +137,7 @@ static int begin(struct capture_loop *w, struct reason *why)
 	return 0;
 }
 
-/* What could not be finished can be read as far as it goes. */
+/* Ends the capture. Recordings that could not be finished can be read up to where they end. */
 static void end(struct capture_loop *w)
 {
 	struct capture_status s;
@@ -182,7 +182,7 @@ static void fail(struct capture_loop *w, const struct reason *why, uint64_t now)
 
 /* ---- a turn ---- */
 
-/* Takes in one process, so that events are never left waiting for long. True: there was one. */
+/* Adds one process; only one, so that events never wait for long. Returns whether there was one. */
 static bool join_one(struct capture_loop *w, uint64_t now)
 {
 	struct reason why = {0};
@@ -221,7 +221,7 @@ static bool is_due(const struct capture_loop *w, const struct capture_status *s,
 	       s->events_nr - began >= w->options.events_max;
 }
 
-/* Whether the capture is to be begun anew, and what it knows is to be forgotten. */
+/* Whether the capture should be restarted, so that it forgets what it knows. */
 static bool is_old(const struct capture_loop *w, const struct capture_status *s, uint64_t now)
 {
 	return s->processes_nr >= PROCESSES_NR || now - w->busy_ns >= IDLE_NS;

@@ -30,8 +30,9 @@ struct capture_loop_options {
 	struct process_discovery_options find;
 	uint64_t period_ns;  /* of a recording, at most */
 	uint64_t events_max; /* a recording ends where it has so many */
-	/* The recording of this number has begun, or would: none is in progress. What was before is
-	 * in those of lower numbers, some of which may not have ended. */
+	/* Called when the recording of this number begins, or would begin if a capture were
+	 * running. Earlier events are in recordings of lower numbers, some of which may not have
+	 * ended. */
 	void (*began)(uint64_t nr, void *arg);
 	void (*ended)(const struct captured_recording *recording, void *arg);
 	void *arg;
@@ -52,14 +53,13 @@ struct capture_loop;
 /* Borrows what the options point to. NULL: out of memory. */
 struct capture_loop *capture_loop__new(const struct capture_loop_options *options);
 
-/* Ends the capture; its last recording still comes. */
+/* Ends the capture. Its last recording is handed over first. */
 void capture_loop__free(struct capture_loop *w);
 
-/* Loads the kernel side once, so that what is refused is refused at the start. 0 or -errno with a
- * reason. */
+/* Loads the BPF programs once, so that a refusal comes at the start. 0 or -errno with a reason. */
 int capture_loop__try(struct capture_loop *w, struct reason *why);
 
-/* What there is to do, waiting for at most timeout_ms. Errors are counted and logged. */
+/* Does the work that is due, waiting at most timeout_ms milliseconds. Counts and logs errors. */
 void capture_loop__poll(struct capture_loop *w, int timeout_ms);
 
 /* Asks for the recording in progress to end now. False: none is in progress. */

@@ -41,7 +41,7 @@ struct daemon {
 	struct capture_loop *loop;
 	uint64_t start_realtime_ns;
 	pthread_mutex_t lock;
-	/* Of the capturing thread, for the server's. */
+	/* Written by the capturing thread, read by the server's. */
 	struct capture_loop_counts counts;
 	uint64_t turned_ns;
 };
@@ -108,7 +108,7 @@ static void add_watch(const struct capture_loop_counts *c, struct buf *out)
 	add_numbers(out, numbers, sizeof(numbers) / sizeof(*numbers));
 }
 
-/* Everything that went wrong, by what it was. */
+/* Appends the counters of errors, by kind. */
 static void add_errors(const struct daemon *d, const struct capture_loop_counts *w, struct buf *out)
 {
 	static const char name[] = "gpuprof_errors_total";

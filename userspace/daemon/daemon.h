@@ -31,15 +31,15 @@ struct daemon_options {
 
 struct daemon;
 
-/* Sets everything up, then gives privileges away. Borrows what the options point to. 0 or -errno
- * with a reason. */
+/* Sets everything up, then drops privileges. Borrows what the options point to. 0 or -errno with a
+ * reason. */
 int daemon__new(const struct daemon_options *options, struct reason *why,
 		struct daemon **ret_daemon);
 
 /* "127.0.0.1:9477": where it listens for TCP, NULL: nowhere. */
 const char *daemon__address(const struct daemon *d);
 
-/* Does what there is to do, for some milliseconds. */
+/* Does the work that is due, for some milliseconds. */
 void daemon__poll(struct daemon *d);
 
 void daemon__free(struct daemon *d);

@@ -106,7 +106,7 @@ int listen_open(const struct sockaddr_storage *address, socklen_t bytes,
 	return take_fd(&fd);
 }
 
-/* A handle on the file, looked at as it is opened: a name may lead elsewhere by then. */
+/* Opens the file and checks the handle: by then the name may lead elsewhere. */
 static int open_token(const char *path, struct reason *why)
 {
 	CLEANUP(cleanup_fd)

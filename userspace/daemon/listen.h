@@ -25,8 +25,8 @@ bool listen_is_local(const struct sockaddr_storage *address);
 int listen_open(const struct sockaddr_storage *address, socklen_t bytes,
 		char ret_text[LISTEN_BYTES]);
 
-/* The secret in a regular file that belongs to root or to us and that nobody else may read or
- * write; without what is white at its end, to be freed. 0 or -errno with a reason. */
+/* Reads the secret from a regular file that belongs to root or to us and that nobody else may read
+ * or write. White space at its end is dropped. To be freed. 0 or -errno with a reason. */
 int listen_read_token(const char *path, struct reason *why, char **ret_token, size_t *ret_bytes);
 
 #endif /* GP_DAEMON_LISTEN_H */

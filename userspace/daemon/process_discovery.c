@@ -32,7 +32,7 @@ struct entry {
 	enum state state;
 	unsigned int tries;
 	uint64_t look_ns; /* when to look next */
-	/* Of SEEN, WANTED and TAKEN: a later process of the same number is another one. */
+	/* In states SEEN, WANTED and TAKEN. Tells a later process with the same PID apart. */
 	struct target_process *process;
 };
 
@@ -79,7 +79,7 @@ static bool is_wanted(const struct process_discovery_options *o, const struct ta
 	       (!o->cgroup || target_process__is_in_cgroup(p, o->cgroup));
 }
 
-/* A quarter of its age from now. */
+/* When to inspect it next: after a quarter of its age. */
 static uint64_t next_look(const struct target_process *p, uint64_t now_ns)
 {
 	uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME), wait_ns = SCAN_NS;
@@ -126,13 +126,13 @@ static void look(struct process_discovery *f, struct entry *e, uint64_t now_ns)
 	e->look_ns = now_ns;
 }
 
-/* Whether the process is to be looked at in this turn. One that is taken may end at any time. */
+/* Whether to inspect the process in this turn. A captured one can end at any time. */
 static bool is_due(const struct entry *e, uint64_t now_ns)
 {
 	return e->state == TAKEN || e->state == WANTED || e->look_ns <= now_ns;
 }
 
-/* Puts the entries in step with what there is. Both are sorted. */
+/* Updates the entries to the PIDs that exist now. Both are sorted. */
 static int merge(struct process_discovery *f, const pid_t *pids, size_t nr)
 {
 	VEC(struct entry) now = {0};

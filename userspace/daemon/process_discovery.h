@@ -27,23 +27,24 @@ struct process_discovery;
 struct process_discovery *process_discovery__new(const struct process_discovery_options *options);
 void process_discovery__free(struct process_discovery *f);
 
-/* Looks, if it is time to. 0 or -errno. */
+/* Scans /proc if a scan is due. 0 or -errno. */
 int process_discovery__poll(struct process_discovery *f, uint64_t now_ns);
 
-/* The next process to take in; false if there is none now. The caller says with
- * process_discovery__took() what became of it. */
+/* Finds the next process to capture; false: there is none now. The caller reports the outcome to
+ * process_discovery__took(). */
 bool process_discovery__next(struct process_discovery *f, uint64_t now_ns, pid_t *ret_pid);
 
-/* It is captured, or (err < 0) it cannot be: it is told again, twice, after a while. */
+/* Notes that the process is captured, or (err < 0) cannot be. In that case it is returned again
+ * later, at most twice. */
 void process_discovery__took(struct process_discovery *f, pid_t pid, int err, uint64_t now_ns);
 
-/* The capture of all has ended: those that were taken are to be taken anew. */
+/* Notes that the capture has ended: all captured processes have to be captured again. */
 void process_discovery__forget(struct process_discovery *f);
 
-/* How many are captured and still there. */
+/* The number of captured processes that still run. */
 size_t process_discovery__taken(const struct process_discovery *f);
 
-/* Whether this process is one of them. */
+/* Whether this process is captured. */
 bool process_discovery__has(const struct process_discovery *f, pid_t pid);
 
 #endif /* GP_DAEMON_PROCESS_DISCOVERY_H */

@@ -157,7 +157,7 @@ void profiles__abandon(struct profiles *ps, struct profile *p)
 		take_out(ps, p);
 		free_profile(p);
 	} else {
-		/* Freed by the thread that may be at work on it. */
+		/* The reading thread may be working on it, and frees it. */
 		p->abandoned = true;
 		p->end_ns = 0;
 	}
@@ -225,8 +225,8 @@ struct few {
 	size_t nr;
 };
 
-/* Those that want the recording, or (`over`) are to be finished. They stay what they are without
- * the lock: nobody but this thread frees one that is not DONE. */
+/* Collects the profiles that want the recording, or (`over`) that are complete. They stay valid
+ * without the lock: only this thread frees one that is not DONE. */
 static struct few choose(struct profiles *ps, uint64_t nr, bool over)
 {
 	struct few few = {.nr = 0};

@@ -28,34 +28,35 @@ void profiles__free(struct profiles *ps);
 
 /* ---- whoever wants one ---- */
 
-/* Asks for one; pid 0: of all processes. 0, -EBUSY: enough are being made, or -ENOMEM. */
+/* Starts a profile; pid 0: of all processes. 0; -EBUSY: too many are in progress; or -ENOMEM. */
 int profiles__ask(struct profiles *ps, enum profile_kind kind, int32_t pid, uint32_t seconds,
 		  struct profile **ret_profile);
 
-/* What became of it: -EAGAIN: nothing yet; 0: *ret_fd reads it, as gzip, and is the caller's;
- * -ESRCH: no such process is captured; or another -errno. Afterwards (unless -EAGAIN) it is gone.
- */
+/* Fetches the outcome. 0: *ret_fd, the caller's, reads the profile as gzip; -EAGAIN: it is not
+ * finished; -ESRCH: no such process is captured; or another -errno. Except after -EAGAIN the
+ * profile is gone. */
 int profiles__get(struct profiles *ps, struct profile *p, int *ret_fd);
 
-/* Nobody waits for it any more. */
+/* Abandons a profile that nobody waits for. */
 void profiles__abandon(struct profiles *ps, struct profile *p);
 
 /* ---- the thread that captures ---- */
 
-/* Whether the recording in progress is to be cut now. `has` says whether a process is captured. */
+/* Whether the recording in progress must be cut now. `has` says whether a process is captured. */
 bool profiles__poll(struct profiles *ps, uint64_t now_ns, bool (*has)(void *arg, int32_t pid),
 		    void *arg);
 
-/* What happens from now on is in recordings from the one of number `next` on. */
+/* Notes that all events from now on are in recordings from number `next` on. */
 void profiles__cut(struct profiles *ps, uint64_t next, uint64_t now_ns);
 
 /* ---- the thread that reads recordings ---- */
 
-/* Adds the recording of that number to those that want it; NULL: it could not be read, and they
- * fail with `err`. */
+/* Adds the recording of that number to the profiles that want it. NULL: it could not be read, and
+ * those profiles fail with `err`. */
 void profiles__add(struct profiles *ps, uint64_t nr, const struct timeline *t, int err);
 
-/* All recordings below `next` have been added: finishes what is complete now. */
+/* Notes that all recordings below `next` were added, and finishes the profiles that are
+ * complete. */
 void profiles__finish(struct profiles *ps, uint64_t next);
 
 /* How many there are now. */

@@ -124,7 +124,7 @@ static void read_one(struct reader *r, const struct captured_recording *w)
 	recording__free(rec);
 	if (err)
 		count(r, &r->counts.damaged_nr, 1);
-	/* What a large recording took is not kept until the next one. */
+	/* Returns the memory that a large recording took. */
 	(void)malloc_trim(0);
 }
 

@@ -28,17 +28,17 @@ struct reader;
 int reader__new(struct profiles *profiles, struct recording_store *store, struct reason *why,
 		struct reader **ret_reader);
 
-/* Reads what is left, and ends. */
+/* Reads the recordings that are left, then ends the thread. */
 void reader__free(struct reader *r);
 
-/* Hands a recording over, with its descriptor; never waits. */
+/* Hands a recording to the thread, with its descriptor. Never waits. */
 void reader__give(struct reader *r, const struct captured_recording *recording);
 
 /* Appends the metrics of the totals. */
 void reader__metrics(struct reader *r, struct buf *out);
 void reader__counts(struct reader *r, struct reader_counts *ret_counts);
 
-/* Appends a line of a table of HTML for each process. */
+/* Appends a row of an HTML table for each process. */
 void reader__index(struct reader *r, struct buf *out);
 
 #endif /* GP_DAEMON_READER_H */

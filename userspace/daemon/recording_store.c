@@ -88,7 +88,7 @@ static size_t number_of_all(const struct recording_store *s, bool on_disk)
 	return nr;
 }
 
-/* Makes room for one of so many bytes more, in memory or on disk. */
+/* Makes room for a recording of so many bytes, in memory or on disk. */
 static void make_room(struct recording_store *s, uint64_t bytes, bool on_disk)
 {
 	for (size_t i = 0; i < s->items.nr;) {
@@ -257,7 +257,7 @@ static int copy_all(int from, int to)
 	}
 }
 
-/* The recording as a file, which has its name once it is whole. */
+/* Writes the recording to a file, which gets its name once it is complete. */
 static int save(struct recording_store *s, struct store_item *item)
 {
 	CLEANUP(cleanup_fd) int fd = -1;
@@ -299,7 +299,7 @@ int recording_store__put(struct recording_store *s, const struct store_item *lik
 		(void)pthread_mutex_lock(&s->lock);
 		make_room(s, item->bytes, true);
 		(void)pthread_mutex_unlock(&s->lock);
-		/* One thread puts; the disk may be slow, and nobody waits for it. */
+		/* Only one thread puts. The disk may be slow, so nobody waits for the lock. */
 		saved = save(s, item);
 	}
 	(void)pthread_mutex_lock(&s->lock);

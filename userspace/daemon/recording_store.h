@@ -16,7 +16,7 @@
 
 #define STORE_ID_BYTES 48
 
-/* One recording: a descriptor that reads it. Whoever holds it gives it back. */
+/* One recording: a descriptor that reads it. Its holder gives it back. */
 struct store_item {
 	char id[STORE_ID_BYTES];
 	int fd;
@@ -25,33 +25,33 @@ struct store_item {
 	uint32_t processes_nr;
 	uint64_t events_nr;
 	bool on_disk;
-	unsigned int holders; /* the shelf's own business */
+	unsigned int holders; /* private to the store */
 };
 
 struct recording_store;
 
-/* `folder` NULL: all in memory. What an earlier daemon has left in the folder is on the shelf, too.
- * 0 or -errno with a reason. */
+/* `folder` NULL: keeps all in memory. Recordings that an earlier daemon left in the folder are in
+ * the store, too. 0 or -errno with a reason. */
 int recording_store__new(const char *folder, uint64_t bytes_max, struct reason *why,
 			 struct recording_store **ret_shelf);
 void recording_store__free(struct recording_store *s);
 
-/* Puts a recording there; its descriptor becomes the shelf's in any case. 0, or -errno where it
- * could not be written into the folder: it stays in memory then (-ENOMEM, -EFBIG: it is gone). */
+/* Adds a recording; its descriptor is the store's in any case. 0, or -errno where it could not be
+ * written into the folder: it then stays in memory (-ENOMEM, -EFBIG: it is dropped). */
 int recording_store__put(struct recording_store *s, const struct store_item *item);
 
-/* The one of this id, or NULL; for recording_store__give_back(). */
+/* The recording with this id, or NULL. To be given back by recording_store__give_back(). */
 struct store_item *recording_store__take(struct recording_store *s, const char *id);
 void recording_store__give_back(struct recording_store *s, struct store_item *item);
 
-/* All as a JSON object, newest first. */
+/* Appends the list as a JSON object, newest first. */
 void recording_store__json(struct recording_store *s, struct buf *out);
 
-/* How many there are, and their bytes in memory and on disk. */
+/* The number of recordings, and their bytes in memory and on disk. */
 void recording_store__sizes(struct recording_store *s, uint64_t *ret_nr, uint64_t *ret_memory_bytes,
 			    uint64_t *ret_disk_bytes);
 
-/* Whether it is written as an id is. */
+/* Whether the text has the form of an id. */
 bool store_is_id(const char *text);
 
 #endif /* GP_DAEMON_RECORDING_STORE_H */

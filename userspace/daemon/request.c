@@ -19,7 +19,7 @@ bool request_same_secret(const void *a, size_t a_bytes, const void *b, size_t b_
 	const volatile unsigned char *x = a, *y = b;
 	unsigned char differ = a_bytes != b_bytes;
 
-	/* As long as the secret is, whatever was sent. */
+	/* The loop is as long as the secret, whatever was sent. */
 	for (size_t i = 0; i < b_bytes; i++)
 		differ |= (unsigned char)(y[i] ^ (a_bytes ? x[i < a_bytes ? i : 0] : ~y[i]));
 	return !differ;
@@ -35,7 +35,8 @@ static bool has_token(const struct request_parts *parts, const struct request_ru
 	static const char scheme[] = "Bearer ";
 	const char *at = parts->authorization;
 
-	/* What can send no header of its choice, as browsers and 'go tool pprof', can send this. */
+	/* Clients that cannot send a header of their choice, such as browsers and 'go tool pprof',
+	 * send the token as a password. */
 	if (parts->password)
 		return request_same_secret(parts->password, strlen(parts->password), rules->token,
 					   rules->token_bytes);
@@ -46,8 +47,9 @@ static bool has_token(const struct request_parts *parts, const struct request_ru
 	return request_same_secret(at, strlen(at), rules->token, rules->token_bytes);
 }
 
-/* A page in a browser of this machine could reach us by a name of its own that leads here. An
- * address, or the name that every machine has for itself, cannot be such a name. */
+/* Whether the Host header is safe. A page in a browser on this machine could reach the daemon by a
+ * host name of its own that resolves to this machine. An address, or 'localhost', cannot be such a
+ * name. */
 static bool is_local_host(const char *host)
 {
 	size_t nr;

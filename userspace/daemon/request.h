@@ -24,14 +24,14 @@ struct request_parts {
 	const char *seconds;
 	const char *pid;
 	bool has_body;
-	bool is_trusted; /* by who it is, as the kernel says */
+	bool is_trusted; /* by its user, as the kernel reports it */
 };
 
 struct request_rules {
 	const char *token; /* NULL: none is needed */
 	size_t token_bytes;
-	bool local_only; /* it listens to this machine alone: no other name may lead here */
-	/* Who is not trusted gets no answer but this one; NULL: it does not matter who asks. */
+	bool local_only; /* it listens on this machine only: no other host name is accepted */
+	/* The only answer for a client that is not trusted; NULL: every client is served. */
 	const char *outsiders;
 };
 
@@ -56,10 +56,11 @@ struct request {
 	char id[STORE_ID_BYTES];
 };
 
-/* Judges a request by its parts; what is wrong with it is in `status` and `why`, borrowed. */
+/* Validates a request and says what it asks for. For a refused one `status` and `why`, borrowed,
+ * say what is wrong with it. */
 struct request request_of(const struct request_parts *parts, const struct request_rules *rules);
 
-/* Whether both are the same, in a time that does not tell how much of them is. */
+/* Whether both are the same. Takes the same time however many bytes agree. */
 bool request_same_secret(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
 
 #endif /* GP_DAEMON_REQUEST_H */

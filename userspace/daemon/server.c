@@ -52,7 +52,7 @@ struct peer {
 	uint64_t deadline_ns;
 	struct MHD_Connection *waiting; /* suspended until its profile is there */
 	struct profile *profile;
-	int profile_err, profile_fd; /* what became of it; -1: no descriptor */
+	int profile_err, profile_fd; /* its outcome; -1: no descriptor */
 	bool has_outcome;
 };
 
@@ -60,7 +60,7 @@ struct server {
 	struct server_options options;
 	struct door doors[DOORS_NR];
 	struct unix_socket socket;
-	char outsiders[256]; /* what they are told */
+	char outsiders[256]; /* the answer they get */
 	char *token;
 	char address[LISTEN_BYTES];
 	pthread_t thread;
@@ -86,7 +86,8 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, struct
 		return MHD_NO;
 	(void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	(void)MHD_add_response_header(response, "Cache-Control", "no-store");
-	/* No page of another site gets any of it by a token that the browser knows. */
+	/* Keeps pages of other sites from reading answers with a token that the browser
+	 * remembers. */
 	(void)MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 	(void)MHD_add_response_header(response, "Content-Security-Policy",
 				      "default-src 'none'; frame-ancestors 'none'");
@@ -133,7 +134,7 @@ static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, struct
 		return MHD_NO;
 	(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
 				      "text/plain; charset=utf-8");
-	/* The second one has browsers ask for a password, which is the token. */
+	/* The second one makes browsers ask for a password, which is the token. */
 	if (status == MHD_HTTP_UNAUTHORIZED) {
 		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
 					      "Bearer realm=\"gpuprof\"");
@@ -142,7 +143,7 @@ static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, struct
 	}
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	/* By this Go's tools know that the text is an error's. */
+	/* Go's tools recognize the text as an error by this. */
 	if (of_pprof)
 		(void)MHD_add_response_header(response, "X-Go-Pprof", "1");
 	return answer(s, c, peer, status, response, 0);
@@ -299,7 +300,7 @@ static const char *argument(struct MHD_Connection *c, const char *name)
 	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* What it sent as a password, whoever the user; to be freed with MHD_free(). */
+/* The password of the request, for any user name. To be freed with MHD_free(). */
 static char *read_password(struct MHD_Connection *c)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
@@ -399,7 +400,7 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **socket_con
 	s->counts.connections_nr = s->peers.nr;
 }
 
-/* Nothing that is asked for has a name that needs escapes, and %00 would end one early. */
+/* Leaves escapes alone: no path needs them, and %00 would end one early. */
 static size_t keep_escapes(void *arg, struct MHD_Connection *c, char *text)
 {
 	return strlen(text);

@@ -43,14 +43,14 @@ struct server_counts {
 
 struct server;
 
-/* Listens; nobody is answered yet. 0 or -errno with a reason. */
+/* Opens the sockets; no client is answered yet. 0 or -errno with a reason. */
 int server__new(const struct server_options *options, struct reason *why,
 		struct server **ret_server);
 
-/* Begins to answer. 0 or -errno with a reason. */
+/* Starts to answer. 0 or -errno with a reason. */
 int server__start(struct server *s, struct reason *why);
 
-/* Ends it all, waiting or not. */
+/* Stops the thread and closes all connections, also those that wait for a profile. */
 void server__free(struct server *s);
 
 /* "127.0.0.1:9477": where it listens for TCP, NULL: nowhere. */

@@ -21,7 +21,7 @@
 #include "base/banned.h"
 
 #define MS_NS	       1000000ULL
-#define GONE_NS	       (180 * SECOND_NS) /* so long a process that has ended is still told of */
+#define GONE_NS	       (180 * SECOND_NS) /* how long an ended process keeps its series */
 #define STALE_PARTS_NR 60		 /* an operator not seen in so many may lose its series */
 
 const uint64_t totals_bounds_ns[TOTALS_BUCKETS] = {
@@ -40,7 +40,7 @@ struct part_op {
 struct adding {
 	struct totals *t;
 	const struct timeline *tl;
-	struct total_process **processes; /* by the timeline's numbers; NULL: not told of */
+	struct total_process **processes; /* by the timeline's numbers; NULL: not counted */
 	struct hash row_of;
 	VEC(struct part_op) rows;
 };
@@ -88,7 +88,7 @@ static void forget_gone(struct totals *t, uint64_t now_ns)
 	t->processes.nr = kept;
 }
 
-/* An earlier process of this number: it would have the same labels. */
+/* Ends the series of an earlier process with this PID, which would have the same labels. */
 static void forget_pid(struct totals *t, int32_t pid)
 {
 	for (size_t i = 0; i < t->processes.nr; i++)
@@ -211,7 +211,7 @@ static int add_sample(const struct stack_sample *s, void *arg)
 	return 0;
 }
 
-/* As a label's value has it: two names that look the same there must be one series. */
+/* Copies a name as a label's value shows it: two names that look the same there are one series. */
 static void clean(struct buf *out, const char *name)
 {
 	char cut[TOTALS_NAME_BYTES];
@@ -222,7 +222,7 @@ static void clean(struct buf *out, const char *name)
 		buf__str(out, "?");
 }
 
-/* What took longest comes first: it is what gets a series. */
+/* Orders operators, the longest first: those get the series. */
 static int compare_rows(const void *x, const void *y)
 {
 	const struct part_op *a = x, *b = y;
@@ -376,7 +376,7 @@ static struct total_device *device_of_work(struct adding *a, uint32_t process, u
 	return find_device(a, p, name);
 }
 
-/* Of a sum that a recording may have made larger than there are numbers. */
+/* Adds without overflow: a recording can be damaged. */
 static uint64_t whole(double value)
 {
 	return value < (double)INT64_MAX ? (uint64_t)round(value) : INT64_MAX;
@@ -491,7 +491,8 @@ static int add_loss(struct totals *t, const char *name, uint64_t nr)
 	return 0;
 }
 
-/* What was held and where a step began is known of the capture alone in which it was seen. */
+/* Forgets the memory that is held and the steps in progress: they are known only within one
+ * capture. */
 static void begin_capture(struct totals *t, uint64_t capture_nr)
 {
 	t->capture_nr = capture_nr;

@@ -50,7 +50,8 @@ struct total_process {
 	VEC(struct total_device) devices;
 	uint64_t steps_nr, steps_ns;
 	uint64_t buckets[TOTALS_BUCKETS]; /* of steps as long as totals_bounds_ns[] or shorter */
-	/* The end of the last step, by what told: the next one may end in the next recording. */
+	/* The end of the last step, by what marked it: the next step may end in the next
+	 * recording. */
 	uint64_t edge_ns;
 	char marker[TOTALS_NAME_BYTES];
 };
@@ -65,9 +66,9 @@ struct totals {
 	VEC(struct total_loss) losses;
 	uint64_t recordings_nr, events_nr, recorded_ns;
 	uint64_t gpu_unseen_ns; /* of recorded_ns: budgets allowed for no look at GPUs */
-	bool sampled;		/* recordings are of samples: they tell of no calls and no steps */
+	bool sampled;		/* recordings are of samples: they have no calls and no steps */
 	uint64_t capture_nr;	/* of the last recording */
-	uint64_t dropped_nr;	/* processes and devices beyond the bounds, that are not told of */
+	uint64_t dropped_nr;	/* processes and devices beyond the bounds, which are not counted */
 };
 
 /* Upper bounds of the steps' buckets; the last one is UINT64_MAX. */
@@ -80,13 +81,13 @@ struct totals_part {
 
 void totals__done(struct totals *t);
 
-/* Adds what a recording holds. 0 or -ENOMEM: then a part of it is missing. */
+/* Adds a recording's timeline. 0, or -ENOMEM: then a part of it is missing. */
 int totals__add(struct totals *t, const struct timeline *tl, const struct totals_part *part);
 
 /* Appends the metrics in Prometheus' text format. */
 void totals__text(const struct totals *t, struct buf *out);
 
-/* For others' metrics: a family's head, and a sample without labels or with one. */
+/* Append the metrics of others: a family's head, and a sample without labels or with one. */
 void metrics_family(struct buf *out, const char *name, const char *type, const char *help);
 void metrics_count(struct buf *out, const char *name, const char *label, const char *value,
 		   uint64_t count);

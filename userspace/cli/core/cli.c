@@ -89,7 +89,7 @@ static bool is_one_of(const char *word, const char *a, const char *b)
 	return !strcmp(word, a) || !strcmp(word, b);
 }
 
-/* Options before the subcommand. Returns how many words were -v or -vv. */
+/* Takes the options before the subcommand. Returns how many words were -v or -vv. */
 static int take_verbose(int argc, char **argv)
 {
 	unsigned int verbose = 0;
@@ -111,8 +111,8 @@ static int take_verbose(int argc, char **argv)
 	return nr;
 }
 
-/* A standard stream that the caller closed must not become the number of a file that we open: the
- * table would be printed into the recording. */
+/* Opens the standard streams that the caller closed. Otherwise a file that we open would get such
+ * a number, and the table would be printed into the recording. */
 static void fill_standard_streams(void)
 {
 	int fd;

@@ -33,7 +33,7 @@ static bool is_profilable(pid_t pid)
 	return is;
 }
 
-/* PIDs for a list "1,2,": what is before the last comma stays. */
+/* Offers PIDs for a list "1,2,": the text before the last comma stays. */
 static void offer_pids(const char *typed)
 {
 	const char *comma = strrchr(typed, ',');
@@ -170,7 +170,7 @@ int complete_print(int nr, char **words)
 		if (!value_of && words[i][0] != '-')
 			operands++;
 		value_of = value_of ? NULL : waits_for_value(c, words[i]);
-		/* What follows belongs to the program that is to be run. */
+		/* The rest belongs to the program that will run. */
 		if (operands && c->stops_at_operand) {
 			(void)puts(":files");
 			return CLI_DONE;

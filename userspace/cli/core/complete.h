@@ -6,11 +6,9 @@
 #ifndef GP_CLI_CORE_COMPLETE_H
 #define GP_CLI_CORE_COMPLETE_H
 
-/*
- * words[0..nr) are those after `gpuprof`, the last one (perhaps empty) the one being typed, cut at
- * the cursor; "=" may stand as a word of its own, as bash splits. Prints one candidate a line; a
- * line ":files" or ":commands" asks the shell to offer those itself. Returns CLI_DONE.
- */
+/* Completes the last of words[0..nr), those after `gpuprof`; it may be empty and ends at the
+ * cursor. "=" may be a word of its own, as bash splits. Prints one candidate a line; a line
+ * ":files" or ":commands" asks the shell to offer those itself. Returns CLI_DONE. */
 int complete_print(int nr, char **words);
 
 #endif /* GP_CLI_CORE_COMPLETE_H */

@@ -42,12 +42,12 @@
 		.offset = offsetof(args, name), .value_name = "PATTERN", .help = text              \
 	}
 
-/* Where pids_choose() takes the two. */
+/* For commands whose processes pids_choose() chooses. */
 #define ROW_NAME_OR_PIDS(args)                                                                     \
 	ROW_NAME(args, "Instead of --pid: every process with PyTorch whose command line contains " \
 		       "PATTERN (a shell pattern).")
 
-/* Where pids_check() is told of it. */
+/* For commands that pass it to pids_check(). */
 #define ROW_WAIT(args)                                                                             \
 	ROW_FLAG(args, "wait", wait,                                                               \
 		 "Also accept processes without PyTorch, and record them once they load it. "      \
@@ -88,7 +88,7 @@
 			"more than a percent."                                                     \
 	}
 
-/* double; of commands that otherwise trace everything */
+/* double; for commands that otherwise trace everything */
 #define ROW_OVERHEAD_OF_SAMPLES(args)                                                              \
 	{                                                                                          \
 		.name = "overhead", .kind = OPTION_PERCENT,                                        \

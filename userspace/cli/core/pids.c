@@ -47,7 +47,7 @@ int pids_parse(const struct command *command, const char *text, struct pids *pid
 	}
 }
 
-/* Whether something of the process can be recorded, now or when it comes. Logs why not. */
+/* Whether anything in the process can be recorded, now or later. Logs why not. */
 static bool is_worth_it(const struct target_process *p, bool wait)
 {
 	const char *sandbox = target_process__sandbox(p);

@@ -26,15 +26,15 @@ void cleanup_pids(struct pids *p);
 /* Appends what "PID[,PID...]" names. Returns CLI_DONE, or CLI_USAGE: the mistake was logged. */
 int pids_parse(const struct command *command, const char *text, struct pids *pids);
 
-/* Either that or else every process with PyTorch or CUDA in it that has the shell pattern `name` in
- * its command line; exactly one of the two is to be not NULL. Logs what is wrong. Returns CLI_DONE,
- * CLI_USAGE or CLI_FAILED. */
+/* Chooses the processes that `list` names, or every process with PyTorch or CUDA whose command
+ * line contains the shell pattern `name`. Exactly one of the two must not be NULL. Logs what is
+ * wrong. Returns CLI_DONE, CLI_USAGE or CLI_FAILED. */
 int pids_choose(const struct command *command, const char *list, const char *name,
 		struct pids *pids);
 
-/* A wrong --pid, such as that of a shell around the training, shows nothing: refuses processes
- * without PyTorch or CUDA, unless they are to be waited for, and those of a sandbox in any case.
- * Logs which and why. Returns CLI_DONE or CLI_FAILED. */
+/* Refuses processes without PyTorch or CUDA, unless `wait`: a wrong --pid, such as that of a shell
+ * around the training, would show nothing. Refuses processes in a sandbox in any case. Logs which
+ * and why. Returns CLI_DONE or CLI_FAILED. */
 int pids_check(const struct pids *pids, bool wait);
 
 #endif /* GP_CLI_CORE_PIDS_H */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define DEFAULT_HZ	     99	 /* in step with nothing */
-#define DEFAULT_OVERHEAD_PCT 1.0 /* of samples, unless it is said how many they are to be */
+#define DEFAULT_OVERHEAD_PCT 1.0 /* for samples, unless --hz is given */
 
 const char *const record_stacks[] = {"python", "native", "both", NULL};
 const char *const record_mode_names[] = {"trace", "sample", NULL};

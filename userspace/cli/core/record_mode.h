@@ -29,8 +29,8 @@ struct record_mode {
 /* Sets mode, sample_hz and overhead_pct. CLI_DONE, or CLI_USAGE, which was logged. */
 int record_mode_choose(const struct record_mode *m, struct capture_options *o);
 
-/* Python's garbage collections are for those who record operators, which the option `without_ops`
- * leaves out. CLI_DONE, or CLI_USAGE, which was logged. */
+/* Refuses --python-gc where the option `without_ops` leaves out operators. CLI_DONE, or CLI_USAGE,
+ * which was logged. */
 int record_check_python_gc(const struct capture_options *o, const char *without_ops);
 
 #endif /* GP_CLI_CORE_RECORD_MODE_H */

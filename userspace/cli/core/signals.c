@@ -18,13 +18,13 @@ static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 static volatile sig_atomic_t asked;
 
-/* As this process found them. */
+/* The actions that this process inherited. */
 static struct sigaction actions_before[ENDS_NR];
 static sigset_t mask_before;
 static bool is_held;
 
-/* A child that we forked has these handlers too, until it has others: what is to be taken away is
- * not its own. */
+/* A forked child has these handlers until it sets others, but the files to remove are not its
+ * own. */
 static pid_t owner;
 
 static void end(int sig)
@@ -83,7 +83,7 @@ void signals_hold(void)
 	is_held = true;
 }
 
-/* What has come meanwhile goes to the handlers that now stand. */
+/* Signals that arrived meanwhile go to the handlers that are now set. */
 static void release(void)
 {
 	if (is_held)

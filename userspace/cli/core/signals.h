@@ -9,24 +9,25 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The first thing of all: none of them is delivered before one of the two below says what they do.
- */
+/* Blocks these signals until one of the two functions below sets their actions. Called before
+ * anything else. */
 void signals_hold(void);
 
-/* They end the process as by themselves, but leave no half-written output and no socket behind.
- * Those that are ignored stay so. */
+/* Lets them end the process, without leaving a half-written output or a socket behind. Ignored
+ * signals stay ignored. */
 void signals_end(void);
 
-/* From now on the first one asks for the end and the next one ends the process; SIGHUP does neither
- * where it was ignored. `terminal`: all ask only, for the terminal is to be given back before the
- * process ends. A write into a closed pipe is an error from now on, no signal. */
+/* Makes the first signal ask for the end and the next one end the process; SIGHUP does neither
+ * where it was ignored. With `terminal` every signal only asks, because the terminal must be
+ * restored before the process ends. Writing into a closed pipe becomes an error instead of a
+ * signal. */
 void signals_ask(bool terminal);
 
-/* Whether one has asked. */
+/* Whether a signal has asked for the end. */
 bool signals_asked(void);
 
-/* As fork(2), for a child that is to become another program: these signals do in it what they did
- * in us when we began, from its first instruction on. */
+/* Forks, as fork(2), a child that will execute another program. From its first instruction on
+ * these signals do in the child what they did in us when we started. */
 pid_t signals_fork(void);
 
 #endif /* GP_CLI_CORE_SIGNALS_H */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is seen from within the process alone. NULL: nothing of it is wanted. */
+/* The first option given that needs the collector in the process; NULL: none. */
 static const char *inner_option(const struct record_args *args)
 {
 	if (args->shapes)
@@ -68,7 +68,7 @@ int cli_attach(int argc, char **argv)
 	status = record_options_from(&args, path, cache, &options);
 	if (status)
 		return status;
-	/* Samples are of any program. */
+	/* Sampling works for any program. */
 	status = pids_check(&pids,
 			    args.wait || args.children || options.capture.mode == CAPTURE_SAMPLE);
 	if (status)

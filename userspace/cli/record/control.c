@@ -31,7 +31,7 @@ struct control {
 	int peer; /* who waits for an answer, -1: nobody */
 };
 
-/* The socket that this process listens at if no other is named. NULL with a reason. */
+/* The default path of this process's socket. NULL with a reason. */
 static char *default_path(struct reason *why)
 {
 	CLEANUP(cleanup_free) char *folder = unix_socket_folder();
@@ -81,8 +81,9 @@ static bool wait_readable(int fd, uint64_t deadline_ns)
 	return now < deadline_ns && poll(&p, 1, (int)((deadline_ns - now) / MS_NS) + 1) == 1;
 }
 
-/* Reads to the end, or to one of the bytes in `stop`, in that time for all of it: nobody can make
- * us wait by saying a little at a time. How many bytes, -ETIMEDOUT, or another -errno. */
+/* Reads to the end, or to one of the bytes in `stop`. The time limit is for all of it, so a client
+ * cannot hold us up by sending a little at a time. Returns the bytes, -ETIMEDOUT or another
+ * -errno. */
 static ssize_t read_text(int fd, uint64_t time_ns, const char *stop, char *text, size_t bytes)
 {
 	uint64_t deadline_ns = clock_now_ns() + time_ns;
@@ -104,7 +105,7 @@ static ssize_t read_text(int fd, uint64_t time_ns, const char *stop, char *text,
 	return (ssize_t)nr;
 }
 
-/* One line. The capture waits meanwhile. */
+/* Reads one line. The capture waits meanwhile. */
 static bool read_line(int fd, char *line, size_t bytes)
 {
 	char *end = read_text(fd, MOMENT_NS, "\n", line, bytes) > 0 ? strchr(line, '\n') : NULL;
@@ -146,7 +147,7 @@ static int read_answer(int fd, char *text, size_t bytes)
 	return nr ? 0 : -ECONNABORTED;
 }
 
-/* Asks once. -EPIPE or -ECONNRESET: it closed without having read it. */
+/* Asks once. -EPIPE or -ECONNRESET: the other end closed without reading. */
 static int ask(const char *path, const char *line, size_t nr, char *text, struct reason *why)
 {
 	CLEANUP(cleanup_fd) int fd = unix_socket_connect(path, why);
@@ -168,7 +169,7 @@ int control_send(const char *path, const char *command, struct reason *why, char
 
 	if (!text || nr < 0 || nr >= (int)sizeof(line))
 		return reason_set(why, -ENOMEM, "out of memory");
-	/* We may have stood still for longer than the moment that it waits. */
+	/* We may have been stopped for longer than the other end waits. */
 	for (int tries = 0; tries < ASK_TIMES; tries++) {
 		err = ask(path, line, (size_t)nr, text, why);
 		if (err != -EPIPE && err != -ECONNRESET)

@@ -13,21 +13,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A command, terminated, is not longer. */
+/* The longest command, with its zero. */
 #define CONTROL_COMMAND_BYTES 1024
 
 struct control;
 
-/* Listens at `path`, or (NULL) in the folder for sockets under this process's number. NULL, with a
- * note in the log, where that cannot be: the capture goes on without. */
+/* Listens at `path`, or (NULL) in the folder for sockets, under this process's PID. Returns NULL
+ * and logs it where that fails: the capture goes on without a socket. */
 struct control *control__new(const char *path);
 void control__free(struct control *c);
 
-/* Whether someone waits, with a command: its text is put into `command` (terminated, no newline).
- * Never waits longer than for a moment. The caller answers with control__answer(). */
+/* Takes a command from a client, if one waits, into `command` (terminated, without newline). Never
+ * waits longer than a moment. The caller answers with control__answer(). */
 bool control__take(struct control *c, char *command, size_t bytes);
 
-/* Answers the command that was taken, and hangs up. */
+/* Answers the command that was taken and closes the connection. */
 void control__answer(struct control *c, const char *text);
 
 /* Sends `command` to the socket, which must be root's or ours. *ret_text is the answer, to be

@@ -59,7 +59,7 @@ const struct command command_ctl = {
 	.run = cli_ctl,
 };
 
-/* The status says "process PID" for each. */
+/* Looks for "process PID" in the status. */
 static bool is_of(const char *status, long pid)
 {
 	for (const char *at = status; (at = strstr(at, "\nprocess ")); at++)
@@ -73,7 +73,7 @@ struct found {
 	unsigned int nr;
 };
 
-/* Asks one socket of the folder. Those of captures that were killed are taken away. */
+/* Asks one socket of the folder. Removes the socket of a capture that was killed. */
 static void look_at(const char *folder, int handle, const char *name, long pid, struct found *found)
 {
 	CLEANUP(cleanup_free) char *path = NULL, *status = NULL;
@@ -131,7 +131,7 @@ static void print_lines(char *text)
 		(void)fwrite(out.bytes, 1, out.nr, stdout);
 }
 
-/* Prints what came back. The first line only says whether all is well, and if not, why. */
+/* Prints the answer. Its first line only says whether the command succeeded, and if not, why. */
 static int show_answer(char *text)
 {
 	char *rest = strchr(text, '\n');

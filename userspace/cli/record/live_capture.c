@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Of one recording: what its timeline may take stays under about half a gigabyte. */
+/* Per recording: keeps its timeline below about half a gigabyte. */
 #define EVENTS_MAX 2000000
 
 struct live_capture {

@@ -32,14 +32,13 @@ int live_capture__cut(struct live_capture *l, struct reason *why);
  * there is none, or -EIO: one could not be read, which was logged. */
 int live_capture__take(struct live_capture *l, struct loaded_recording *ret);
 
-/* Goes on with other options in a capture anew; what was recorded can be taken. Where that fails it
- * goes on as before: -errno with a reason. */
+/* Restarts the capture with other options; finished recordings can be taken. Where that fails it
+ * goes on with the old ones: -errno with a reason. */
 int live_capture__change(struct live_capture *l, const struct capture_options *options,
 			 struct reason *why);
 
-/* Collection off, or on again: the processes run at full speed meanwhile. 0 or -errno with a
- * reason.
- */
+/* Turns collection off or on again; while it is off the processes run at full speed. 0 or -errno
+ * with a reason. */
 int live_capture__pause(struct live_capture *l, bool paused, struct reason *why);
 
 /* Ends the capture. The last recording can be taken. 0 or -errno with a reason. */

@@ -31,7 +31,7 @@
 #define POLL_MS	      50
 #define STEPS_POLL_MS 2	   /* steps are short */
 #define SILENT_SHARE  0.05 /* of a CPU: less is used by a process that waits */
-#define CHEAP_POLL_MS 200  /* looking costs too; the capture looks oftener where it must */
+#define CHEAP_POLL_MS 200  /* polling costs, too; the capture polls more often where it must */
 
 struct record {
 	struct record_options options;
@@ -56,7 +56,7 @@ char *record_default_path(pid_t pid)
 	(void)strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
 	if (asprintf(&path, "gpuprof-%d-%s.gpuprof", (int)pid, when) < 0)
 		return NULL;
-	/* A name that nobody chose takes no other recording's place. */
+	/* A default name never replaces another recording. */
 	for (int nr = 2; !lstat(path, &st); nr++) {
 		free(path);
 		if (asprintf(&path, "gpuprof-%d-%s-%d.gpuprof", (int)pid, when, nr) < 0)
@@ -77,8 +77,8 @@ static void make_dir(char *path)
 	(void)mkdir(path, 0755);
 }
 
-/* secure_getenv(): with more rights than its caller, gpuprof keeps nothing where the caller says.
- */
+/* Uses secure_getenv(): if gpuprof has more rights than its caller, the caller does not choose
+ * where files go. */
 static char *cache_path(void)
 {
 	const char *own = secure_getenv("GPUPROF_CACHE_DIR"), *base;
@@ -115,7 +115,7 @@ char *record_cache_dir(void)
 	return NULL;
 }
 
-/* Root goes where nobody else leads it. */
+/* Whether the path is safe to write to: as root, nobody else may choose where it leads. */
 static bool may_write(const char *path)
 {
 	int err = file_check(path);
@@ -125,7 +125,8 @@ static bool may_write(const char *path)
 	return !err;
 }
 
-/* `recording`: it is read again at the end, when the table goes to the standard output. */
+/* Checks that the file can be written. A `recording` is read again at the end, while the table
+ * goes to stdout. */
 static bool can_write(const char *path, bool recording)
 {
 	CLEANUP(cleanup_free) char *dir = strdup(path);
@@ -168,7 +169,7 @@ static bool can_write(const char *path, bool recording)
 	return false;
 }
 
-/* Than those before it: the last one written would be all that is left. */
+/* Whether the file differs from the earlier ones: only the last one written would remain. */
 static bool is_another(const char *const *paths, size_t at)
 {
 	for (size_t i = 0; i < at; i++) {
@@ -287,7 +288,7 @@ static void record_free(struct record *r)
 	free(r);
 }
 
-/* Without a socket the capture goes on all the same. */
+/* Opens the control socket. Without one the capture goes on. */
 static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 {
 	struct record_control *c = &r->control;
@@ -305,8 +306,8 @@ static void listen_for_ctl(struct record *r, const pid_t *pids, size_t pids_nr)
 	c->control = control__new(r->options.socket_path);
 }
 
-/* The folder that all recordings are made in, and taken away from, whatever its name is by then. An
- * open file of ours has none. */
+/* Opens the folder in which all recordings are made and deleted, so that renaming it changes
+ * nothing. A path to an open file of ours has no folder. */
 static int open_folder(struct record *r, struct reason *why)
 {
 	const char *path = r->options.capture.output_path;
@@ -354,7 +355,7 @@ static int prepare(struct record *r, const struct record_options *options, struc
 	return 0;
 }
 
-/* Whether it is to end already. 0 or -ECANCELED with a reason. */
+/* Checks whether a signal came already. 0 or -ECANCELED with a reason. */
 static int check_asked(struct reason *why)
 {
 	return signals_asked() ? reason_set(why, -ECANCELED,
@@ -500,8 +501,8 @@ static int show_cycles(const struct record *r, const struct capture_status *s)
 	return CLI_FAILED;
 }
 
-/* A capture before this one wrote more recordings of the same names: 'merge' by a pattern would
- * take them in. */
+/* Warns about recordings of an earlier capture with the same name pattern, which 'merge' with a
+ * wildcard would include. */
 static void warn_of_earlier(const struct record *r, unsigned int nr)
 {
 	CLEANUP(cleanup_free) char *path = recording_path((void *)r, nr);
@@ -512,8 +513,8 @@ static void warn_of_earlier(const struct record *r, unsigned int nr)
 		log_warn("'%s' is from an earlier capture, not part of this one", path);
 }
 
-/* Probes that were set and never hit by processes that did not sleep all the time: what they ran
- * was something else, or out of reach. */
+/* Warns when processes used CPU time and never hit a probe: they ran something else, or where
+ * probes do not reach. */
 static void warn_of_silence(const struct record *r, const struct capture_status *s)
 {
 	double cpu_s = (double)s->targets_ns / 1e9, share = cpu_s * 1e9 / (double)s->running_ns;
@@ -550,7 +551,7 @@ int record_finish(struct record *r)
 	warn_of_silence(r, &s);
 	flight = r->flight ? flight__end(r->flight, r->capture, r->options.quiet) : CLI_DONE;
 	capture__free(TAKE(r->capture));
-	/* What is left reads recordings, whose content is the processes'. */
+	/* From here on only recordings are read, whose content comes from the processes. */
 	if (privileges_keep(privileges_of_output(), &why))
 		log_info("%s", why.text);
 	if (r->flight) {

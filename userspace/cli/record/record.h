@@ -19,7 +19,7 @@ struct record_options {
 	double duration_s; /* 0: until Ctrl-C or until no process is left */
 	bool quiet;	   /* no progress, no summary */
 	bool may_end;	   /* one of several processes may have ended before it is added */
-	/* what comes out at the end; NULL: not */
+	/* the outputs at the end; NULL: none */
 	const char *trace_path;
 	const char *memory_path;
 	const char *sort; /* NULL: the default key */
@@ -33,21 +33,21 @@ struct record_options {
 	const char *metadata; /* see cli/view/metadata.h; NULL: none */
 };
 
-/* Begins: loads, probes the processes, starts. On success the caller goes on with record_finish().
- * `pids` is put in order. Returns an enum cli_status. */
+/* Loads BPF, probes the processes and starts the capture. On success the caller goes on with
+ * record_finish(). Sorts `pids`. Returns an enum cli_status. */
 struct record;
 int record_begin(const struct record_options *options, pid_t *pids, size_t pids_nr,
 		 struct record **ret_record);
 
-/* Whether there are no probes, and the collector alone tells what is recorded. */
+/* Whether the capture has no BPF: only the collector records. */
 bool record_has_no_bpf(const struct record *r);
 
-/* Until the duration is over, a signal (SIGINT, SIGTERM, SIGHUP) arrives or no process is left.
- * Then stops, prints and writes. Returns an enum cli_status; frees the record. */
+/* Records until the duration is over, a signal (SIGINT, SIGTERM, SIGHUP) arrives or no process is
+ * left. Then stops, prints and writes. Returns an enum cli_status; frees the record. */
 int record_finish(struct record *r);
 
-/* Path of the recording when -o does not say it: "gpuprof-<pid>-<UTC time>.gpuprof", with a number
- * behind the time where that is there. To be freed. */
+/* The path of the recording without -o: "gpuprof-<pid>-<UTC time>.gpuprof", with a number after
+ * the time if that exists. To be freed. */
 char *record_default_path(pid_t pid);
 
 /* The enum gp_stack_want bits of what --stack was given (one of record_stacks); NULL: none. */
@@ -62,7 +62,7 @@ char *record_cache_dir(void);
  * probed. Logs why not. */
 bool record_check_outputs(const struct record_options *options);
 
-/* Ends a record without an outcome: nothing is printed and the recording is taken away. */
+/* Ends a record without a result: prints nothing and deletes the recording. */
 void record_abandon(struct record *r);
 
 struct record_args;

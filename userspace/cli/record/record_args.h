@@ -55,7 +55,7 @@ struct record_args {
 	long ring_bytes; /* 0: not given */
 };
 
-/* What is in force where nothing is given. */
+/* The defaults. */
 #define RECORD_ARGS_DEFAULT ((struct record_args){.limit = SHOW_LIMIT_UNSAID})
 
 #endif /* GP_CLI_RECORD_RECORD_ARGS_H */

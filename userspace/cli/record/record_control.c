@@ -182,7 +182,7 @@ static void do_metadata(struct record_control *r, const char *text)
 		control__answer(r->control, "ok\n");
 }
 
-/* True: the capture is to end. */
+/* Returns whether the capture should end. */
 static bool obey(struct record_control *r, const char *command)
 {
 	if (!strcmp(command, "status")) {

@@ -29,7 +29,7 @@ struct record_control {
 	uint32_t rotated_nr; /* someone waits for so many recordings to have ended; 0: nobody */
 };
 
-/* Answers who asks, if anyone does. Called often; true: the capture is to end. */
+/* Answers a client, if one asks. To be called often. Returns whether the capture should end. */
 bool record_control_poll(struct record_control *r);
 
 #endif /* GP_CLI_RECORD_RECORD_CONTROL_H */

@@ -58,7 +58,7 @@ static int schedule_from(const struct record_args *args, struct schedule *ret_sc
 	return CLI_DONE;
 }
 
-/* What sampling does not record is not to be asked for. */
+/* Sets the mode, and refuses options that samples have nothing for. */
 static int mode_from(const struct record_args *args, struct capture_options *o)
 {
 	const char *option = args->memory || args->memory_path		  ? "--memory"
@@ -79,7 +79,8 @@ static int mode_from(const struct record_args *args, struct capture_options *o)
 				  o);
 }
 
-/* Samples tell neither of steps nor of memory, and of threads that wait as of those that run. */
+/* Refuses triggers that samples cannot fire: they have no steps and no memory, and include threads
+ * that wait. */
 static int check_triggers(const struct capture_triggers *triggers, bool samples)
 {
 	if (!samples || (triggers->slow_step <= 0 && !triggers->oom && !triggers->hang_ns))
@@ -89,8 +90,8 @@ static int check_triggers(const struct capture_triggers *triggers, bool samples)
 	return CLI_USAGE;
 }
 
-/* Training's steps are told by annotations alone; where it is inference there are none to cost
- * anything. */
+/* Refuses --no-annotations where steps are needed: in training only annotations mark them.
+ * Inference has none, so leaving them out would save nothing. */
 static int check_annotations(const struct record_args *args, const struct record_options *o)
 {
 	bool samples = o->capture.mode == CAPTURE_SAMPLE;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the cap, one recording may take. */
+/* One recording may take this part of the cap. */
 #define SHARE 4
 
 bool rotate_wanted(const struct rotate_options *o)
@@ -114,7 +114,7 @@ char *rotate_next_path(void *rotate, unsigned int nr)
 	return path;
 }
 
-/* Those in progress, and what has ended since the last turn. */
+/* Counts the recordings in progress and those that ended since the last turn. */
 static uint64_t open_bytes(const struct rotate *r)
 {
 	uint64_t bytes = 0;

@@ -15,17 +15,17 @@
 
 struct rotate_options {
 	double every_s;	    /* 0: not by time */
-	long keep;	    /* so many at most, that in progress included; 0: all */
+	long keep;	    /* the most recordings, with the one in progress; 0: no limit */
 	uint64_t max_bytes; /* of all together, at any time; 0: any */
 };
 
 struct record_args;
 
-/* What the command line says of it, nothing perhaps. Logs what it must not say. Returns CLI_DONE or
- * CLI_USAGE. */
+/* Reads its options from the command line, if there are any. Logs what is wrong with them. Returns
+ * CLI_DONE or CLI_USAGE. */
 int rotate_options_from(const struct record_args *args, struct rotate_options *ret_options);
 
-/* Whether recordings are to follow one another at all. */
+/* Whether the options ask for rotation. */
 bool rotate_wanted(const struct rotate_options *o);
 
 struct rotate {
@@ -52,15 +52,14 @@ void rotate__init(struct rotate *r, const struct rotate_options *options,
 		  void *path_arg);
 void rotate__done(struct rotate *r);
 
-/* Called often: begins the next recording where that is due, takes old ones away. */
+/* Begins the next recording when it is due, and deletes old ones. To be called often. */
 void rotate__poll(struct rotate *r, struct capture *c);
 
-/* Takes the oldest that has ended away. False: there is none. */
+/* Deletes the oldest ended recording. False: there is none. */
 bool rotate__remove_oldest(struct rotate *r);
 
-/* The capture has ended: says what is kept. Returns an enum cli_status: CLI_LOST if events were
- * lost.
- */
+/* Says which recordings are kept, after the capture. Returns an enum cli_status: CLI_LOST if
+ * events were lost. */
 int rotate__end(const struct rotate *r, const struct capture_status *s, bool quiet);
 
 /* For capture_options.recording_path; `rotate` is a struct rotate. */

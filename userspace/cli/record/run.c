@@ -25,11 +25,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a shell says when a command cannot be run: the child's, when it did not come to its program.
- */
+/* The status of a child that could not execute its program, as in a shell. */
 #define STATUS_NOT_FOUND 127
 
-/* How the child is let go. */
+/* How the child is released. */
 #define GO_INVITED 'i'
 #define GO_ALONE   'a' /* gpuprof puts the collector in itself */
 
@@ -40,7 +39,7 @@ struct child {
 	int failed; /* read end: the errno of a failed exec, or nothing */
 };
 
-/* What is changed in the child's environment. */
+/* The changes to the child's environment. */
 struct invitation {
 	char *library; /* NULL: nothing */
 	bool children; /* is for them too */
@@ -67,7 +66,7 @@ static void child_main(int go, int failed, pid_t parent, char **argv,
 	_exit(STATUS_NOT_FOUND);
 }
 
-/* Waits for gpuprof's end, whatever else it is told. */
+/* Waits for the end of gpuprof and ignores all other signals. */
 static void guard_main(pid_t gpuprof, pid_t child)
 {
 	sigset_t all, death;
@@ -77,7 +76,7 @@ static void guard_main(pid_t gpuprof, pid_t child)
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	(void)sigemptyset(&death);
 	(void)sigaddset(&death, SIGUSR1);
-	/* What gpuprof has open is not to stay open with us. */
+	/* Closes what gpuprof has open: it must not stay open here. */
 	(void)syscall(SYS_close_range, 0, ~0U, 0);
 	fd = (int)syscall(SYS_pidfd_open, child, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGUSR1);
@@ -87,7 +86,7 @@ static void guard_main(pid_t gpuprof, pid_t child)
 	_exit(0);
 }
 
-/* -errno with a message if there can be no guard. */
+/* Forks the guard. 0, or -errno with a message. */
 static int start_guard(struct child *c)
 {
 	pid_t gpuprof = getpid();
@@ -135,7 +134,7 @@ static int start_child(char **argv, const struct invitation *invitation, struct 
 	return 0;
 }
 
-/* Lets the child go on to exec. Returns 0 or the negative errno of the exec. */
+/* Lets the child execute its program. Returns 0 or the negative errno of exec. */
 static int let_go(struct child *c, char how)
 {
 	int err = 0;
@@ -221,7 +220,7 @@ int cli_run(int argc, char **argv)
 					   : args.flops	  ? "--flops"
 					   : args.modules ? "--modules"
 							  : "--python-functions");
-	/* The operands were moved to the front; what they came from still lies behind them. */
+	/* The operands were moved to the front; their old copies follow them. */
 	argv[1 + operands] = NULL;
 	cache = record_cache_dir();
 	path = args.output_path ? strdup(args.output_path) : NULL;

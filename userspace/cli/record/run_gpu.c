@@ -61,7 +61,7 @@ static bool gives_rights(const char *path)
 	       getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* A script is run by another program, of which we know nothing yet: not static. */
+/* Another program runs a script; nothing is known about that yet, so it counts as not static. */
 static bool is_static(const char *path)
 {
 	const unsigned char *data;
@@ -109,7 +109,7 @@ void run_gpu_invite(const char *library, bool children, bool nvtx)
 
 	(void)snprintf(pid, sizeof(pid), "%d", children ? 0 : (int)getpid());
 	(void)setenv(VARIABLE, library, 1);
-	/* Another tool's stays. */
+	/* Leaves another tool's value alone. */
 	if (nvtx)
 		(void)setenv(NVTX, library, 0);
 	(void)setenv("GPUPROF_RUN", pid, 1);

@@ -147,7 +147,7 @@ static void say_watching(const struct top *top, const struct pids *pids)
 		      top->view.interval_s);
 }
 
-/* One interval, or what there is of it when a signal comes or the processes end. */
+/* Captures one interval. A signal, or the end of the processes, ends it early. */
 static int run_once(struct top *top, const struct pids *pids, struct reason *why)
 {
 	int got = 0;
@@ -165,7 +165,7 @@ static int run_once(struct top *top, const struct pids *pids, struct reason *why
 	return got;
 }
 
-/* Losses, and what to end with. */
+/* Says how complete the recordings are. Returns the exit status. */
 static int report_losses(const struct top *top)
 {
 	struct sink *s;
@@ -195,7 +195,7 @@ static int show(struct top *top, const struct top_args *args, const struct pids 
 	int status;
 
 	if (args->once || args->json) {
-		/* What reads this may know no UTF-8. */
+		/* The reader may not know UTF-8. */
 		top->view.ascii = true;
 		if (top->live && run_once(top, pids, &why) < 0) {
 			log_err("%s", why.text);
@@ -234,7 +234,7 @@ static int show_file(struct top *top, const struct top_args *args, const char *p
 	return show(top, args, NULL);
 }
 
-/* An option that was given and that samples have nothing for. */
+/* The first option given that samples have nothing for; NULL: none. */
 static const char *other_than_samples(const struct top_args *args)
 {
 	if (args->memory)
@@ -259,7 +259,7 @@ static int show_live(struct top *top, const struct top_args *args)
 
 	status = status ? status : choose_view(args, top->capture.mode == CAPTURE_SAMPLE, top);
 	status = status ? status : pids_choose(&command_top, args->pids, args->name, &pids);
-	/* Samples are of any program. */
+	/* Sampling works for any program. */
 	status = status ? status
 			: pids_check(&pids, args->wait || args->children ||
 						    top->capture.mode == CAPTURE_SAMPLE);

@@ -48,11 +48,11 @@ struct top_facts {
 
 void top_facts__done(struct top_facts *f);
 
-/* Takes the processes in that are not known yet, from now on. 0 or -ENOMEM. */
+/* Watches these processes from now on, too. 0 or -ENOMEM. */
 int top_facts__watch(struct top_facts *f, const pid_t *pids, size_t pids_nr);
 
-/* Reads all anew: the shares are of the time since the last call. To be called when an interval
- * ends. 0 or -ENOMEM. */
+/* Reads all values again; shares are of the time since the last call. To be called when an
+ * interval ends. 0 or -ENOMEM. */
 int top_facts__read(struct top_facts *f);
 
 /* Adds the time that threads ran, and which processes are gone, to the totals of that interval. 0

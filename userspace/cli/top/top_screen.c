@@ -32,7 +32,7 @@ struct screen {
 	enum prompt prompt;
 	char filter_before[sizeof(((struct top_view *)0)->filter)];
 	char message[512];    /* at the bottom until a key is pressed */
-	VEC(char *) reported; /* to be told again when the terminal is given back */
+	VEC(char *) reported; /* to be logged again once the terminal is restored */
 	bool quit;
 };
 

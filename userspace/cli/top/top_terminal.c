@@ -33,7 +33,7 @@ static struct {
 	bool ascii;
 	bool colours;
 	struct termios before;
-	char back[256]; /* what the terminal is to be sent */
+	char back[256]; /* the bytes that restore the terminal */
 	size_t back_nr;
 } terminal;
 

@@ -23,7 +23,7 @@ enum terminal_style { TERMINAL_PLAIN, TERMINAL_BOLD, TERMINAL_REVERSE };
  * (enum top_mark) change how the rest looks. */
 void terminal_put(int row, enum terminal_style style, const char *text);
 void terminal_clear(void);
-/* What was put since terminal_clear() becomes what is seen. */
+/* Shows everything that was put since terminal_clear(). */
 void terminal_show(void);
 
 /* Characters are themselves. */

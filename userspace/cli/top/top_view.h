@@ -55,7 +55,7 @@ struct top_view {
 /* Each view sorted by its first column. */
 void top_view__init(struct top_view *v, bool sampled);
 
-/* What a view is like: its names, columns and texts. */
+/* A view's names, columns and texts. */
 const struct top_view_info *top_view_info(const struct top_view *v, enum totals_view view);
 
 /* The column of a key in the view that is shown, or NULL. */
@@ -72,7 +72,7 @@ int top_rows__fill(struct top_rows *r, const struct top_view *v, const struct li
 /* How a terminal is to show what follows; in texts for a terminal only. */
 enum top_mark { TOP_PLAIN = 1, TOP_BOLD = 2, TOP_BAR = 3, TOP_ALARM = 4 };
 
-/* What stands above the rows. Lines without marks if `plain`. */
+/* Appends the lines above the rows, without marks if `plain`. */
 struct top_header {
 	const struct live_totals *totals;
 	const struct top_facts *facts; /* NULL: a recording */

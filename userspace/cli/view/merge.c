@@ -69,9 +69,9 @@ static int open_parts(struct merged *m, int nr, char **paths, const char *output
 	return CLI_DONE;
 }
 
-/* Of machines that have a rank each of one job, the collectives tell how their clocks go better
- * than the times of day do. `clocks`, with its shifts, is for the merge to keep. What cannot be had
- * that way is left as it is, with a warning where it is not for the recordings to tell. */
+/* Aligns the machines' clocks by the collectives of their ranks, which is more exact than their
+ * times of day. The merged recording keeps `clocks` with its shifts. Where it is not possible the
+ * times of day stay, with a warning unless the recordings themselves rule it out. */
 static void align(struct merged *m, int64_t *shifts_ns, struct merge_clocks *clocks)
 {
 	struct reason why = {0};

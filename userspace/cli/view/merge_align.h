@@ -8,9 +8,9 @@
 
 #include "cli/view/merged.h"
 
-/* What is to be added to the time of day of each of the parts, in `shifts_ns` (one for each) and
- * *ret_clocks (its shifts aside), from what they hold together, which is put together in memory for
- * that. 0; -ENOENT: they share a clock, or what they did together does not tell; or -errno with a
+/* Finds what to add to each part's time of day, from the collectives in all of them, which it
+ * merges in memory. Fills `shifts_ns` (one for each part) and *ret_clocks but for its shifts.
+ * 0; -ENOENT: they share a clock, or their collectives do not determine it; or -errno with a
  * reason. */
 int merge_align(const struct merged *m, int64_t *shifts_ns, struct merge_clocks *ret_clocks,
 		struct reason *why);

@@ -12,7 +12,7 @@
 
 struct capture;
 
-/* What is wrong with a text that metadata_is_sane() refuses. */
+/* What a text must be for metadata_is_sane(). */
 #define METADATA_RULE "KEY=VALUE[,KEY=VALUE...], in UTF-8 without control characters"
 
 /* Whether it is such a text: each part has a key. */

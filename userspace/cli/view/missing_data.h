@@ -11,10 +11,10 @@
 /* Warns where a table with so many rows has no operators of those that were to be recorded. */
 void missing_data_warn_of_operators(const struct loaded_recording *s, size_t rows_nr);
 
-/* Warns where the recording does not have what the rows are to be told apart by. Whether it did. */
+/* Warns if the recording lacks what the rows are grouped by. Returns whether it warned. */
 bool missing_data_warn_of_groups(const struct loaded_recording *s, const struct show_options *o);
 
-/* Warns where rows are to be sorted by what none of them has. */
+/* Warns if no row has the value to sort by. */
 void missing_data_warn_of_sort(const struct loaded_recording *s, const struct table *table,
 			       const char *key);
 

@@ -32,7 +32,7 @@ static const char *const groups[] = {"overload", "shape",    "rank",	    "proces
 static const char *const sample_groups[SAMPLE_GROUP_NR] = {"op",       "line", "function", "thread",
 							   "activity", "",     "process"};
 
-/* The N of "stack:N"; 0: it is something else. */
+/* The N of "stack:N"; 0: the value is something else. */
 static long stack_depth(const char *value)
 {
 	char *end;
@@ -44,7 +44,7 @@ static long stack_depth(const char *value)
 	return value[6] >= '1' && value[6] <= '9' && !*end && n <= GP_STACK_FRAMES ? n : 0;
 }
 
-/* What a recording of samples is grouped by; SAMPLE_GROUP_NR: something else. */
+/* The grouping of samples with this name; SAMPLE_GROUP_NR: none. */
 static enum sample_group sample_group_of(const char *value)
 {
 	for (enum sample_group i = 0; i < SAMPLE_GROUP_NR; i++)
