@@ -6,8 +6,8 @@
  */
 #include "cli/top/top_model.h"
 
-#include "common/clock.h"
 #include "cli/view/loaded_recording.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <string.h>
