@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The manual page, the completion in a real bash, and what `make install` leaves behind."""
+"""The manual pages, the completion in a real bash, and what `make install` leaves behind."""
 
+import functools
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from harness import DONE, GPUPROF, LIMIT, environment, gpuprof
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHARE = os.path.join(ROOT, "userspace", "share")
-MANUAL = os.path.join(SHARE, "gpuprof.1")
+MAN = os.path.join(SHARE, "man")
 COMMANDS = ("attach", "run", "top", "table", "export", "merge", "ctl", "list", "doctor", "daemon")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -25,12 +26,12 @@ def ran(*argv, **more):
     return done
 
 
-@pytest.fixture(scope="module")
-def manual():
-    """The page as it is shown, without bold and underline."""
+@functools.lru_cache(maxsize=None)
+def page_of(name):
+    """A manual page as it is shown, without bold and underline."""
     env = dict(environment(), MANWIDTH="200", MAN_KEEP_FORMATTING="", LC_ALL="C.UTF-8",
                MANROFFOPT="-c", GROFF_NO_SGR="1", PAGER="cat", MANPAGER="cat")
-    done = ran("man", "--warnings", "--no-hyphenation", "-l", MANUAL, env=env)
+    done = ran("man", "--warnings", "--no-hyphenation", "-l", os.path.join(MAN, name), env=env)
     assert done.stderr == "", done.stderr
     return re.sub(".\b", "", done.stdout)
 
@@ -44,36 +45,45 @@ def help_options(command):
     return found
 
 
-def section_of(manual, command):
-    """The part of the manual that is about one subcommand."""
-    part = re.search(r"^   %s\n(.*?)(?=^ {0,3}\S)" % command, manual, re.MULTILINE | re.DOTALL)
-    assert part, command
+def section_of(page, heading):
+    part = re.search(r"^%s\n(.*?)(?=^\S)" % heading, page, re.MULTILINE | re.DOTALL)
+    assert part, heading
     return part.group(1)
 
 
+def test_every_page_is_found():
+    """gpuprof(1) names every page, and there is no other."""
+    pages = set(re.findall(r"gpuprof[a-z-]*\(\d\)", page_of("gpuprof.1")))
+    assert pages == {"gpuprof(1)", "gpuprof-losses(7)"} | {"gpuprof-%s(1)" % one for one in COMMANDS}
+    assert {"%s(%s)" % tuple(name.rsplit(".", 1)) for name in os.listdir(MAN)} == pages
+    for name in os.listdir(MAN):
+        assert set(re.findall(r"gpuprof[a-z-]*\(\d\)", page_of(name))) <= pages, name
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_manual_has_every_option(manual, command):
-    # What run and attach share stands with attach.
-    section = section_of(manual, "attach" if command == "run" else command)
-    common = section_of(manual, "Options of every subcommand")
+def test_manual_has_every_option(command):
+    # The options that run and attach share are in the page of attach.
+    section = section_of(page_of("gpuprof-%s.1" % ("attach" if command == "run" else command)), "OPTIONS")
+    common = section_of(page_of("gpuprof.1"), "OPTIONS OF EVERY COMMAND")
     for letter, name in help_options(command):
         where = common if name in ("help", "help-all", "verbose") else section
         heading = ("-%s, " % letter if letter else "") + "--" + name
         assert re.search(r"^ +%s\b" % re.escape(heading), where, re.MULTILINE), heading
 
 
-def test_manual_has_no_other_option(manual):
+def test_manual_has_no_other_option():
     known = {"--version", "--unix-socket"}  # the latter is curl's
     for command in COMMANDS:
         known.update("--" + name for _, name in help_options(command))
-    assert set(OPTION.findall(manual)) <= known
+    for name in os.listdir(MAN):
+        assert set(OPTION.findall(page_of(name))) <= known, name
 
 
-def test_manual_has_every_sort_key(manual):
+def test_manual_has_every_sort_key():
     done = gpuprof("table", "x", "--sort", "beauty")
     keys = re.search(r"choose one of ([a-z_, ]+);", done.stderr).group(1).split(", ")
     assert len(keys) > 5
-    section = manual.split("SORT KEYS\n")[1].split("\nLOSSES")[0]
+    section = section_of(page_of("gpuprof-table.1"), "SORT KEYS")
     assert all(re.search(r"\b%s\b" % key, section) for key in keys)
 
 
@@ -176,9 +186,11 @@ def test_install_and_uninstall(tmp_path):
     examples = {"share/doc/gpuprof/examples/" + name
                 for name in os.listdir(os.path.join(SHARE, "examples"))}
     assert len(examples) > 4
-    assert files == {"bin/gpuprof", "share/man/man1/gpuprof.1",
-                     "share/bash-completion/completions/gpuprof",
-                     "lib/systemd/system/gpuprof.service"} | examples
+    pages = {"share/man/man%s/%s" % (name[-1], name) for name in os.listdir(MAN)}
+    docs = {"share/doc/gpuprof/" + name for name in os.listdir(os.path.join(SHARE, "doc"))}
+    assert len(docs) > 4
+    assert files == {"bin/gpuprof", "share/bash-completion/completions/gpuprof",
+                     "lib/systemd/system/gpuprof.service"} | examples | pages | docs
     unit = (top / "lib/systemd/system/gpuprof.service").read_text()
     assert "\nExecStart=/opt/gp/bin/gpuprof daemon " in unit and "@BINDIR@" not in unit
     assert (top / "share/man/man1/gpuprof.1").stat().st_mode & 0o777 == 0o644

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 What recordings hold is documented: each kind of event and type of chunk in FORMAT.md, each counter
-in the manual.
+in gpuprof-losses(7).
 """
 
 import re
@@ -9,7 +9,7 @@ import re
 import files
 
 WIRE, FORMAT_H = "bpf/wire.h", "userspace/recording/format.h"
-FORMAT, MANUAL = "userspace/recording/FORMAT.md", "userspace/share/gpuprof.1"
+FORMAT, MANUAL = "userspace/recording/FORMAT.md", "userspace/share/man/gpuprof-losses.7"
 KIND = re.compile(r"\b(GP_EV_\w+) = (\d+),\s*/\*(.*?)\*/", re.DOTALL)
 TYPE = re.compile(r"\bFORMAT_\w+ = (\d+)")
 TABLE = re.compile(r"\b(?:recording_loss_name|build_counter_name)\([^;]*?\)\n\{(.*?)\n\}", re.DOTALL)
@@ -49,7 +49,7 @@ def check(root):
                 if "\n### Type %s: " % number not in text]
     if MANUAL in every:
         text = files.read(root, MANUAL)
-        bad += ["%s: nothing of the counter '%s'" % (MANUAL, name)
+        bad += ["%s: does not explain the counter '%s'" % (MANUAL, name)
                 for name in sorted(set(counters(root)))
                 if not re.search(r"^\.R?I.*\b%s\b" % name, text, re.MULTILINE)]
     return bad

@@ -28,7 +28,7 @@ RECORDING = {
                                            "\nenum format_type {\n\tFORMAT_A = 1,\n};\n"),
     "userspace/recording/FORMAT.md": "\n### Type 1: a\n| 1 `GP_EV_A` |\n",
     "userspace/timeline/read/y.c": LOSS % "lost",
-    "userspace/share/gpuprof.1": ".I lost\n",
+    "userspace/share/man/gpuprof-losses.7": ".I lost\n",
 }
 
 GOOD = {

@@ -105,10 +105,9 @@ def complete_tree(package, prefix):
     doc.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "LICENSE", doc / "copyright")
     shutil.copy(package.work / "LIBRARIES", doc / "LIBRARIES")
-    shutil.copy(ROOT / "README.md", doc / "README.md")
-    page = prefix / "share/man/man1/gpuprof.1"
-    (page.parent / "gpuprof.1.gz").write_bytes(compressed(page.read_bytes()))
-    page.unlink()
+    for page in sorted((prefix / "share/man").glob("man*/*")):
+        page.with_name(page.name + ".gz").write_bytes(compressed(page.read_bytes()))
+        page.unlink()
     tree = prefix.parents[0]
     for path in sorted(tree.rglob("*")):
         if path.is_dir():
@@ -148,7 +147,7 @@ Installed-Size: {kib}
 Description: {summary}
  Attaches to a running process by eBPF and shows its operators, kernels,
  memory and stacks. One static executable, the daemon's unit for systemd,
- the manual page.
+ the manual pages, the guide.
 """
 
 
@@ -213,11 +212,11 @@ def wheel_files(package, prefix):
     """name -> (bytes, mode), RECORD last as the format asks for."""
     info = "gpuprof-%s.dist-info" % package.version
     data = "gpuprof-%s.data" % package.version
-    page = "share/man/man1/gpuprof.1.gz"
+    pages = sorted((prefix / "share/man").glob("man*/*"))
     readme = (HERE / "README.md").read_text(encoding="utf-8")
     files = {
         data + "/scripts/gpuprof": ((prefix / "bin/gpuprof").read_bytes(), 0o755),
-        data + "/data/" + page: ((prefix / page).read_bytes(), 0o644),
+        **{data + "/data/" + str(page.relative_to(prefix)): (page.read_bytes(), 0o644) for page in pages},
         info + "/METADATA": (METADATA.format(version=package.version, summary=SUMMARY,
                                              readme=readme).encode(), 0o644),
         info + "/WHEEL": (WHEEL.format(tag=WHEEL_TAG).encode(), 0o644),
