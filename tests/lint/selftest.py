@@ -7,6 +7,7 @@ import tempfile
 import documents
 import headers
 import layers
+import links
 import opens
 import returns
 import style
@@ -36,6 +37,7 @@ GOOD = {
     "userspace/inspect/elf/elf.h": header("GP_INSPECT_ELF_ELF_H", '\n#include "base/log.h"\n'),
     "userspace/probe/plan/plan.c": SIGN + '#include "inspect/elf/elf.h"\n#include "wire.h"\n',
     "userspace/main.c": SIGN + "/* a uretprobe in a comment */\n",
+    "README.md": "See [it](userspace/recording/FORMAT.md#type-1-a).\n",
     **RECORDING,
 }
 
@@ -64,6 +66,9 @@ FAULTS = (
     (documents, "userspace/recording/FORMAT.md", "\n### Type 1: a\n| 1 `GP_EV_B` |\n"),
     (documents, "userspace/recording/FORMAT.md", "| 1 `GP_EV_A` |\n"),
     (documents, "userspace/timeline/read/x.c", LOSS % "found"),
+    (links, "README.md", "See [this](userspace/absent.md).\n"),
+    (links, "README.md", "See [this](userspace/recording/FORMAT.md#type-2-b).\n"),
+    (links, "README.md", "\n" * 201),
     (words, "README.md", "See /" + "work/main for more.\n"),
     (words, "tests/x.sh", "curl http://deb.debian." + "org/\n"),
 )
@@ -85,7 +90,7 @@ def check(root):
         rules[".clang-format"] = file.read()
     with tempfile.TemporaryDirectory() as folder:
         put(folder, {**GOOD, **rules})
-        for module in (layers, headers, style, returns, words, documents):
+        for module in (layers, headers, style, returns, words, documents, links):
             bad += ["%s finds a fault where none is: %s" % (module.__name__, line)
                     for line in module.check(folder)]
     for module, name, content in FAULTS:

@@ -20,3 +20,8 @@ page-packages: | setup-build
 check-page: $(O)/tests/make_page page-packages
 	$(Q)GPUPROF_BUILD=$(abspath $(O)) GPUPROF_VIEWERS=$(abspath $(PAGE_TESTS)) \
 		$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/page
+
+# The picture of README.md.
+.PHONY: picture
+picture: all
+	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/page/picture.py userspace/share/doc/top.svg
