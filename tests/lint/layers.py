@@ -18,7 +18,7 @@ ORDER = {
     "inspect": ("access", "kernel", "elf", "unwind", "process", "program"),
     "probe": ("plan", "unwind", "session"),
     "collector": ("runtime", "python", "cupti", "torch", ""),
-    "capture": ("policy", "recordings", "symbols", "collector", "process", "events", "control", ""),
+    "capture": ("policy", "core", "recordings", "symbols", "collector", "process", "events", "control", ""),
     "timeline": ("model", "read", "build", "analysis"),
     "output": ("format", "memory", "flame", "pprof", "summary", "chrome", "perfetto", ""),
     "cli": ("core", "view", "record", "top", ""),

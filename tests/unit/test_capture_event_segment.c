@@ -10,20 +10,19 @@
 
 #include <cmocka.h>
 
-#include "capture/control/schedule_runner.h"
 #include "capture/events/event_writer.h"
 
 #define BORDER_NS 1000
 
 static struct segment before = {.end_ns = BORDER_NS}, after;
-static struct schedule_runner by_steps;
 
-static const struct segment *segment_of(const void *event, struct schedule_runner *runner)
+static const struct segment *segment_of(const void *event, bool by_steps)
 {
-	const struct capture c = {.segments = {.now = &after, .closing = &before},
-				  .schedule_runner = runner};
+	const struct capture_options options = {.schedule.active = by_steps};
+	struct recording_set recordings = {.segments = {.current = &after, .draining = &before}};
+	const struct event_writer w = {.options = &options, .recordings = &recordings};
 
-	return event_segment(&c, event);
+	return event_writer__segment(&w, event);
 }
 
 /* A call of NCCL whose end is not seen has no time but its start. */
@@ -31,9 +30,9 @@ static void test_call_without_end(void **state)
 {
 	struct gp_ev_collective call = {.head = {.kind = GP_EV_COLLECTIVE}, .start_ns = 500};
 
-	assert_ptr_equal(segment_of(&call, NULL), &before);
+	assert_ptr_equal(segment_of(&call, false), &before);
 	call.start_ns = 1500;
-	assert_ptr_equal(segment_of(&call, NULL), &after);
+	assert_ptr_equal(segment_of(&call, false), &after);
 }
 
 static void test_across_the_border(void **state)
@@ -47,10 +46,10 @@ static void test_across_the_border(void **state)
 	const void *const with_start[] = {&op, &call, &overhead};
 
 	for (size_t i = 0; i < sizeof(with_start) / sizeof(*with_start); i++) {
-		assert_ptr_equal(segment_of(with_start[i], NULL), &after);
-		assert_ptr_equal(segment_of(with_start[i], &by_steps), &before);
+		assert_ptr_equal(segment_of(with_start[i], false), &after);
+		assert_ptr_equal(segment_of(with_start[i], true), &before);
 	}
-	assert_ptr_equal(segment_of(&memory, &by_steps), &after);
+	assert_ptr_equal(segment_of(&memory, true), &after);
 }
 
 int main(void)

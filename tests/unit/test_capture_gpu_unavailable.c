@@ -3,7 +3,7 @@
 /*
  * Why processes have no GPU times, as recordings are told.
  */
-#include "capture/collector/gpu_unavailable.h"
+#include "capture/process/gpu_unavailable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -88,6 +88,7 @@ static void test_a_file_that_cannot_be_read_now(void **state)
 static void test_a_file_that_is_put_away(void **state)
 {
 	struct process_table *nobody = calloc(1, sizeof(*nobody));
+	struct file_users users = process_table__file_users(nobody);
 	struct target_process *p = self();
 	struct kernels k = {0};
 	const char *name;
@@ -96,9 +97,9 @@ static void test_a_file_that_is_put_away(void **state)
 	name = kernels__name(&k, p, address_of(gp_test_kernel));
 	assert_non_null(name);
 	for (int i = 0; i < 2; i++)
-		kernels__poll(&k, nobody);
+		kernels__poll(&k, &users);
 	assert_int_equal(k.files.nr, 1);
-	kernels__poll(&k, nobody);
+	kernels__poll(&k, &users);
 	assert_int_equal(k.files.nr, 0);
 	assert_string_equal(name, "gp_test_kernel");
 	assert_ptr_equal(kernels__name(&k, p, address_of(gp_test_kernel)), name);

@@ -131,8 +131,10 @@ static uint32_t named(struct example *e)
 
 static void turn(struct example *e, const struct process_table *members, int times)
 {
+	struct file_users users = process_table__file_users(members);
+
 	for (int i = 0; i < times; i++)
-		native_codes__poll(e->codes, members);
+		native_codes__poll(e->codes, &users);
 }
 
 static void test_unread_for_a_while(void **state)

@@ -116,17 +116,17 @@ static void begin(struct stacks *s, struct segments *open, const char *path)
 {
 	*open = (struct segments){0};
 	assert_int_equal(stacks__init(s, open, &names), 0);
-	assert_int_equal(segment__new(NULL, path, NULL, &open->now), 0);
+	assert_int_equal(segment__new(NULL, path, NULL, &open->current), 0);
 }
 
 static struct recording *end(struct segments *open, const char *path)
 {
 	struct recording *r;
 
-	assert_int_equal(recording_writer__finish(open->now->writer), 0);
-	assert_int_equal(recording_writer__place(open->now->writer), 0);
-	segment__free(open->now);
-	open->now = NULL;
+	assert_int_equal(recording_writer__finish(open->current->writer), 0);
+	assert_int_equal(recording_writer__place(open->current->writer), 0);
+	segment__free(open->current);
+	open->current = NULL;
 	assert_int_equal(recording__open(path, NULL, &r), 0);
 	assert_null(recording__damage(r));
 	return r;
@@ -146,7 +146,7 @@ static void test_events(void **state)
 	/* Without code objects no frame has a name, and the stack says so. */
 	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(s.incomplete_nr, 1);
-	assert_int_equal(stacks__emit(&s, open.now, 1), 0);
+	assert_int_equal(stacks__emit(&s, open.current, 1), 0);
 	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e) - 1), -EBADMSG);
 	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, 8), -EBADMSG);
 	e = one(0, 1);
@@ -180,7 +180,7 @@ static void test_numbers(void **state)
 	assert_int_equal(stacks__number(&s, 0, UINT32_MAX), 3);
 	/* Referred to first and known later. */
 	for (uint32_t i = 0; i <= 3; i++)
-		assert_int_equal(stacks__emit(&s, open.now, i), 0);
+		assert_int_equal(stacks__emit(&s, open.current, i), 0);
 	assert_int_equal(stacks__put(&s, NULL, 1, &e.event, sizeof(e)), 0);
 	assert_int_equal(stacks__number(&s, 1, 7), 2);
 	s.stacks_nr = RECORDING_STACK_IDS - 1;
@@ -215,15 +215,15 @@ static void test_recordings(void **state)
 	list.numbers[0] = 1;
 	assert_int_equal(stacks__keep(&s, 1, &list), 0);
 	assert_int_equal(stacks__keep(&s, 2, &list), 0);
-	assert_int_equal(stacks__emit(&s, open.now, 1), 0);
-	assert_int_equal(stacks__emit(&s, open.now, 1), 0);
+	assert_int_equal(stacks__emit(&s, open.current, 1), 0);
+	assert_int_equal(stacks__emit(&s, open.current, 1), 0);
 	r = end(&open, path);
 	assert_string_equal(recording__frame(r, 1).function, "f");
 	assert_non_null(recording__stack(r, 1, &nr, NULL));
 	assert_null(recording__stack(r, 2, &nr, NULL));
 	recording__free(r);
-	assert_int_equal(segment__new(NULL, path, NULL, &open.now), 0);
-	assert_int_equal(stacks__emit(&s, open.now, 2), 0);
+	assert_int_equal(segment__new(NULL, path, NULL, &open.current), 0);
+	assert_int_equal(stacks__emit(&s, open.current, 2), 0);
 	r = end(&open, path);
 	stacks__done(&s);
 	names__done(&names);

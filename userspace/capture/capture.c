@@ -6,33 +6,53 @@
  */
 #include "capture/capture.h"
 
-#include "base/cleanup.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "capture/control/budget_windows.h"
+#include "capture/control/control.h"
 #include "capture/control/gpu_windows.h"
 #include "capture/control/pause.h"
+#include "capture/control/rotation.h"
+#include "capture/control/sampling.h"
 #include "capture/control/schedule_runner.h"
 #include "capture/control/triggers.h"
-#include "capture/private.h"
-#include "capture/process/collector_policy.h"
+#include "capture/dispatch.h"
+#include "capture/metadata.h"
+#include "capture/process/process_set.h"
+#include "capture/process/process_totals.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-/* How often collectors' rings are looked at where they tell of stacks: code objects are read from
+/* How often collectors' rings are looked at where they report stacks: code objects are read from
  * the process, which may soon have them no more, and nothing wakes us. */
 #define STACKS_POLL_MS 10
 
-/* A process that does not run cannot answer that it tells nothing any more. */
+/* A process that does not run cannot answer that it reports nothing any more. */
 #define OFF_LIMIT_NS (2 * SECOND_NS)
-#define OFF_TURN_US  1000
+#define OFF_POLL_US  1000
+
+struct capture {
+	struct capture_options options;
+	struct capture_run run;
+	struct probe_session *probes;
+	struct recording_set recordings;
+	struct symbol_tables symbols;
+	struct process_set processes;
+	struct event_writer writer;
+	struct dispatch dispatch;
+	struct control control;
+	struct controllers controllers;
+	struct triggers *triggers; /* one of the controllers; NULL: none are wanted */
+	struct rotation *rotation; /* likewise; NULL: by steps */
+	struct metadata metadata;
+	uint64_t flushed_ns; /* the last time */
+	uint64_t targets_ns; /* CPU time of the processes in the capture, once it has stopped */
+};
 
 static int cannot_write(const struct capture *c, int err, struct reason *why)
 {
@@ -40,15 +60,7 @@ static int cannot_write(const struct capture *c, int err, struct reason *why)
 			  strerror(-err));
 }
 
-static int make_id(struct capture *c)
-{
-	uint64_t id;
-
-	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-		return -errno;
-	(void)snprintf(c->id, sizeof(c->id), "%016llx", (unsigned long long)id);
-	return 0;
-}
+/* ---- making one ---- */
 
 /* Sampling needs no probe on what the target does. */
 static struct capture_options options_in_force(const struct capture_options *options)
@@ -95,46 +107,103 @@ static void begin_without_bpf(struct capture *c)
 		 probe_session__no_bpf(c->probes));
 }
 
+/* Who knows of whom. Nothing is called. */
+static void connect(struct capture *c)
+{
+	c->recordings.options = c->processes.options = c->writer.options = c->control.options =
+		&c->options;
+	c->recordings.run = c->processes.run = c->dispatch.run = c->control.run = &c->run;
+	c->processes.recordings = c->writer.recordings = c->control.recordings = &c->recordings;
+	c->processes.symbols = c->writer.symbols = &c->symbols;
+	c->dispatch.processes = c->control.processes = &c->processes;
+	c->writer.threads = &c->processes.threads;
+	c->dispatch.writer = &c->writer;
+	c->dispatch.controllers = &c->controllers;
+	c->control.counts = &c->writer.counts;
+	c->recordings.hooks = (struct recording_hooks){
+		.describe = metadata__describe,
+		.write_losses = metadata__write_losses,
+		.finish = metadata__finish,
+		.finished = metadata__finished,
+		.arg = &c->metadata,
+	};
+	c->processes.drain = (struct event_drain){
+		.drain = dispatch__drain,
+		.take = dispatch__take,
+		.on_event = dispatch__collector_event,
+		.arg = &c->dispatch,
+	};
+}
+
+static int begin_session(struct capture *c, struct reason *why)
+{
+	struct probe_options probe = probe_options(&c->options);
+	int err = probe_session__new(&probe, why, &c->probes);
+
+	if (err)
+		return err;
+	c->processes.probes = c->writer.probes = c->control.probes = c->probes;
+	if (probe_session__no_bpf(c->probes))
+		begin_without_bpf(c);
+	return 0;
+}
+
+/* The one that decides when the CPU's side is collected. 0 or -ENOMEM. */
+static int add_cpu_controller(struct capture *c)
+{
+	if (capture_is_by_steps(&c->options))
+		return controllers__add(&c->controllers, &schedule_runner_ops,
+					schedule_runner__new(&c->control));
+	if (capture_has_budget_windows(&c->options))
+		return controllers__add(&c->controllers, &budget_windows_ops,
+					budget_windows__new(&c->control));
+	return controllers__add(&c->controllers, &pause_ops, pause__new(&c->control));
+}
+
+/* In the order in which they are polled: rotation comes after what writes into the recording in
+ * progress. 0 or -ENOMEM. */
+static int add_controllers(struct capture *c)
+{
+	struct controllers *all = &c->controllers;
+	int err = add_cpu_controller(c);
+
+	if (!err && capture_has_gpu_windows(&c->options))
+		err = controllers__add(all, &gpu_windows_ops, gpu_windows__new(&c->control));
+	if (!err && c->options.triggers.on) {
+		c->triggers = triggers__new(&c->control);
+		err = controllers__add(all, &triggers_ops, c->triggers);
+	}
+	if (!err && !capture_is_by_steps(&c->options)) {
+		c->rotation = rotation__new(&c->control, all);
+		err = controllers__add(all, &rotation_ops, c->rotation);
+	}
+	if (!err && capture_samples(&c->options))
+		err = controllers__add(all, &sampling_ops, sampling__new(&c->control));
+	return err;
+}
+
 int capture__new(const struct capture_options *options, struct reason *why,
 		 struct capture **ret_capture)
 {
 	struct capture *c = calloc(1, sizeof(*c));
-	struct probe_options probe;
 	int err;
 
 	if (!c)
 		return reason_set(why, -ENOMEM, "out of memory");
 	c->options = options_in_force(options);
-	cost_new(c);
-	probe = probe_options(&c->options);
-	c->native_stacks.ops.names = capture_samples(c) ? &c->names : NULL;
-	err = make_id(c) ?: stacks__init(&c->stacks, &c->segments, &c->names);
+	connect(c);
+	cost_new(&c->control);
+	err = metadata__init(&c->metadata, &c->control);
+	err = err ? err : symbol_tables__init(&c->symbols, &c->recordings.segments, &c->options);
 	err = err ? reason_set(why, err, "cannot begin a capture: %s", strerror(-err))
-		  : probe_session__new(&probe, why, &c->probes);
-	if (!err && probe_session__no_bpf(c->probes))
-		begin_without_bpf(c);
-	if (!err && options->schedule.active) {
-		c->schedule_runner = schedule_runner__new(&options->schedule);
-		err = c->schedule_runner ? 0 : reason_set(why, -ENOMEM, "out of memory");
-	}
-	if (!err && options->overhead_pct > 0 && !capture_samples(c)) {
-		c->windows = budget_windows__new();
-		err = c->windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
-	}
-	if (!err && capture_samples(c) && options->overhead_pct > 0 && c->options.gpu &&
-	    (c->options.inject || c->options.invited)) {
-		c->gpu_windows = gpu_windows__new();
-		err = c->gpu_windows ? 0 : reason_set(why, -ENOMEM, "out of memory");
-	}
-	if (!err && options->triggers.on) {
-		c->triggers = triggers__new(&options->triggers);
-		err = c->triggers ? 0 : reason_set(why, -ENOMEM, "out of memory");
-	}
+		  : begin_session(c, why);
+	if (!err && add_controllers(c))
+		err = reason_set(why, -ENOMEM, "out of memory");
 	if (!err && options->children && !probe_session__sees_forks(c->probes))
-		log_warn("processes that are started from now on are not recorded: forks are told "
-			 "in the first PID namespace only");
-	if (!err && !c->schedule_runner)
-		err = capture_open_recording(c, why);
+		log_warn("processes that are started from now on are not recorded: the kernel "
+			 "reports forks in the first PID namespace only");
+	if (!err && !capture_is_by_steps(&c->options))
+		err = recording_set__open(&c->recordings, why);
 	if (err) {
 		capture__free(c);
 		return err;
@@ -145,74 +214,59 @@ int capture__new(const struct capture_options *options, struct reason *why,
 
 /* ---- the course of a capture ---- */
 
+int capture__add(struct capture *c, pid_t pid, struct reason *why)
+{
+	int err = process_set__join(&c->processes, pid, false, why);
+
+	if (!err)
+		process_set__join_children(&c->processes, pid);
+	return err;
+}
+
 int capture__start(struct capture *c, struct reason *why)
 {
-	int err;
+	int err = 0;
 
-	capture_drain(c);
-	for (size_t i = 0; i < c->processes.nr; i++)
-		if (c->processes.items[i]->collector)
-			collector_client__begin(c->processes.items[i]->collector);
-	c->start_ns = clock_now_ns();
-	c->flushed_ns = c->start_ns;
-	err = c->schedule_runner ? 0 : capture_begin_recording(c, c->start_ns);
-	err = err ?: capture_flush_recordings(c);
+	dispatch__drain(&c->dispatch);
+	process_set__begin(&c->processes);
+	c->run.start_ns = clock_now_ns();
+	c->flushed_ns = c->run.start_ns;
+	if (!capture_is_by_steps(&c->options))
+		err = recording_set__begin(&c->recordings, c->run.start_ns);
+	err = err ? err : recording_set__flush(&c->recordings);
 	if (err)
 		return cannot_write(c, err, why);
-	c->started = true;
-	sampling_start(c);
+	c->run.started = true;
+	controllers__prepare(&c->controllers);
 	probe_session__start(c->probes);
-	cost_start(c);
-	err = c->schedule_runner ? schedule_runner_start(c) : 0;
-	if (!err && c->windows)
-		err = budget_windows_start(c);
-	if (!err && c->gpu_windows)
-		err = gpu_windows_start(c);
+	cost_start(&c->control);
+	err = controllers__start(&c->controllers);
 	return err ? cannot_write(c, err, why) : 0;
 }
 
 int capture__keep(struct capture *c, struct reason *why)
 {
-	struct segment *now = c->segments.now;
-	int err = now && !c->schedule_runner ? recording_writer__place(now->writer) : 0;
+	int err = recording_set__keep(&c->recordings);
 
-	c->keeps = !err;
 	return err ? cannot_write(c, err, why) : 0;
 }
 
 int capture__describe(struct capture *c, const char *key, const char *value, struct reason *why)
 {
-	struct description d = {0};
-	int err = asprintf(&d.key, RECORDING_USER_META "%s", key) < 0 ? -ENOMEM : 0;
+	int err = metadata__add(&c->metadata, key, value);
 
-	d.value = strdup(value);
-	if (err || !d.value || vec_push(&c->descriptions, d)) {
-		if (!err)
-			free(d.key);
-		free(d.value);
-		return reason_set(why, -ENOMEM, "out of memory");
-	}
-	if (c->segments.now)
-		err = capture_note_error(
-			c, c->segments.now,
-			recording_writer__meta(c->segments.now->writer, d.key, d.value));
-	return err ? cannot_write(c, err, why) : 0;
+	return err == -ENOMEM ? reason_set(why, err, "out of memory")
+	       : err	      ? cannot_write(c, err, why)
+			      : 0;
 }
 
-/* Nothing wakes us when a collector's ring fills. */
-static int guests_timeout(const struct capture *c, int timeout_ms)
+static int timeout_of(const struct capture *c, int timeout_ms)
 {
-	for (size_t i = 0; i < c->processes.nr; i++) {
-		const struct traced_process *m = c->processes.items[i];
-		const struct collector_client *g = m->collector;
-		uint64_t ns = g ? collector_client__drain_deadline_ns(g)
-				: collector_policy_drain_deadline_ns(c, m);
-		uint64_t ms = m->end ? UINT64_MAX : ns / 1000000;
-
-		if (ms < (uint64_t)timeout_ms)
-			timeout_ms = (int)ms;
-	}
-	return timeout_ms;
+	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
+	    timeout_ms > STACKS_POLL_MS)
+		timeout_ms = STACKS_POLL_MS;
+	timeout_ms = process_set__timeout_ms(&c->processes, timeout_ms);
+	return controllers__timeout_ms(&c->controllers, timeout_ms);
 }
 
 int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
@@ -221,110 +275,123 @@ int capture__poll(struct capture *c, int timeout_ms, struct reason *why)
 	uint64_t now, cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int here;
 
-	if (c->options.stacks == GP_STACK_WANT_PYTHON && c->options.inject &&
-	    timeout_ms > STACKS_POLL_MS)
-		timeout_ms = STACKS_POLL_MS;
-	timeout_ms = guests_timeout(c, timeout_ms);
-	if (c->windows)
-		timeout_ms = budget_windows_timeout(c, timeout_ms);
-	if (c->gpu_windows)
-		timeout_ms = gpu_windows_timeout(c, timeout_ms);
-	(void)poll(&fd, 1, timeout_ms);
-	capture_drain(c);
-	if (c->schedule_runner)
-		schedule_runner_poll(c);
-	else if (c->windows)
-		budget_windows_poll(c);
-	else if (c->off || c->switching)
-		pause_poll(c);
-	if (!c->failed && c->gpu_windows)
-		gpu_windows_poll(c);
-	if (!c->failed && c->triggers)
-		triggers_poll(c);
-	if (!c->failed)
-		rotation_poll(c);
-	here = capture_poll_processes(c);
+	(void)poll(&fd, 1, timeout_of(c, timeout_ms));
+	dispatch__drain(&c->dispatch);
+	controllers__poll(&c->controllers, &c->run.failed);
+	here = process_set__poll(&c->processes);
 	now = clock_now_ns();
-	if (!c->failed && now - c->flushed_ns > SECOND_NS) {
+	if (!c->run.failed && now - c->flushed_ns > SECOND_NS) {
 		c->flushed_ns = now;
-		(void)capture_flush_recordings(c);
+		(void)recording_set__flush(&c->recordings);
 	}
-	sampling_poll(c, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
-	if (c->failed)
-		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
-				  strerror(-c->failed));
-	return here;
+	controllers__polled(&c->controllers, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+	return c->run.failed ? cannot_write(c, c->run.failed, why) : here;
 }
 
-/* Every event has been taken. */
+static bool runs(const struct capture *c)
+{
+	return c->run.started && !c->run.stopped;
+}
+
+static int does_not_run(struct reason *why)
+{
+	return reason_set(why, -EINVAL, "the capture does not run");
+}
+
+int capture__switch(struct capture *c, uint32_t sides, bool on, struct reason *why)
+{
+	if (!runs(c) && !capture_is_by_steps(&c->options))
+		return does_not_run(why);
+	return controllers__switch(&c->controllers, sides, on, why);
+}
+
+int capture__rotate(struct capture *c, struct reason *why)
+{
+	if (!c->rotation)
+		return reason_set(why, -EBUSY,
+				  "a capture by steps goes by its schedule: it writes a recording "
+				  "for each cycle");
+	if (!c->options.recording_path)
+		return reason_set(why, -EINVAL, "the capture writes one recording only");
+	if (!runs(c))
+		return does_not_run(why);
+	rotation__request(c->rotation);
+	return 0;
+}
+
+int capture__flush(struct capture *c, struct reason *why)
+{
+	int err = controllers__may_flush(&c->controllers, why);
+
+	if (err)
+		return err;
+	err = c->run.failed;
+	err = err ? err : controllers__flush(&c->controllers, clock_now_ns());
+	err = err ? err : recording_set__flush(&c->recordings);
+	return err ? reason_set(why, err, "cannot write '%s'", c->options.output_path) : 0;
+}
+
+void capture__trigger(struct capture *c, enum gp_trigger what)
+{
+	if (c->triggers)
+		triggers__fire(c->triggers, what);
+}
+
+bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger)
+{
+	return c->triggers && triggers__take(c->triggers, ret_trigger);
+}
+
+/* ---- the end ---- */
+
+/* Every event has been taken. By steps what has not begun is no recording. */
 static int end_recordings(struct capture *c)
 {
-	struct segments *s = &c->segments;
-	int err = s->closing ? capture_end_recording(c, &s->closing) : 0;
+	struct segments *s = &c->recordings.segments;
+	int err = s->draining ? recording_set__end(&c->recordings, &s->draining) : 0;
 
-	err = err ?: (c->windows ? budget_windows_end(c) : pause_end(c));
-	if (!err && c->gpu_windows)
-		err = gpu_windows_end(c);
-	if (err || !s->now)
+	err = err ? err : controllers__end(&c->controllers);
+	if (err || !s->current || !s->current->start_ns)
 		return err;
-	s->now->end_ns = c->end_ns;
-	sampling_end(c, s->now, c->end_ns);
-	return capture_end_recording(c, &s->now);
-}
-
-static bool any_emits_ops(const struct capture *c)
-{
-	for (size_t i = 0; i < c->processes.nr; i++) {
-		const struct traced_process *m = c->processes.items[i];
-
-		if (!m->end && m->collector && !traced_process__has_exited(m) &&
-		    (collector_client__active(m->collector) &
-		     ~(uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
-			return true;
-	}
-	return false;
+	s->current->end_ns = c->run.end_ns;
+	return recording_set__end(&c->recordings, &s->current);
 }
 
 /* The window ends where collection does, at about the same moment by callbacks and by probes: to
  * take those away, and a GPU's last events, takes longer. */
 static void end_window(struct capture *c)
 {
-	uint64_t asked_ns = clock_now_ns();
+	uint64_t asked_ns = clock_now_ns(), collector_ns;
 
-	for (size_t i = 0; i < c->processes.nr; i++)
-		if (c->processes.items[i]->collector && !c->processes.items[i]->end)
-			collector_client__only(c->processes.items[i]->collector, 0);
-	while (any_emits_ops(c) && clock_now_ns() - asked_ns < OFF_LIMIT_NS) {
-		capture_drain(c);
-		(void)usleep(OFF_TURN_US);
+	process_set__silence(&c->processes);
+	while (!process_set__is_silent(&c->processes) && clock_now_ns() - asked_ns < OFF_LIMIT_NS) {
+		dispatch__drain(&c->dispatch);
+		(void)usleep(OFF_POLL_US);
 	}
 	probe_session__pause(c->probes, true);
-	c->end_ns = clock_now_ns();
-	c->targets_ns = cost_targets_ns(c);
+	c->run.end_ns = clock_now_ns();
+	cpu_clocks__read(&c->processes.clocks, &c->processes.table, &c->targets_ns, &collector_ns);
 }
 
 int capture__stop(struct capture *c, struct reason *why)
 {
-	if (c->stopped || !c->started)
+	struct native_stacks *stacks = &c->symbols.native_stacks;
+	struct capture_run *run = &c->run;
+
+	if (run->stopped || !run->started)
 		return 0;
 	end_window(c);
-	c->stopped = true;
-	for (size_t i = 0; i < c->processes.nr; i++)
-		if (c->processes.items[i]->collector && !c->processes.items[i]->end)
-			capture_stop_collector(c, c->processes.items[i]->collector,
-					       traced_process__has_exited(c->processes.items[i]));
+	run->stopped = true;
+	process_set__stop(&c->processes);
 	probe_session__stop(c->probes);
-	capture_drain(c);
-	if (!c->failed)
-		c->failed = capture_put_late_records(c);
-	if (!c->failed)
-		c->failed = native_stacks__release(&c->native_stacks, &c->stacks, 0);
-	if (!c->failed)
-		c->failed = c->schedule_runner ? schedule_runner_stop(c) : end_recordings(c);
-	if (c->failed)
-		return reason_set(why, c->failed, "cannot write '%s': %s", c->options.output_path,
-				  strerror(-c->failed));
-	return 0;
+	dispatch__drain(&c->dispatch);
+	if (!run->failed)
+		capture_run__fail(run, dispatch__put_late_records(&c->dispatch));
+	if (!run->failed)
+		capture_run__fail(run, native_stacks__release(stacks, &c->symbols.stacks, 0));
+	if (!run->failed)
+		capture_run__fail(run, end_recordings(c));
+	return run->failed ? cannot_write(c, run->failed, why) : 0;
 }
 
 void capture__free(struct capture *c)
@@ -335,94 +402,60 @@ void capture__free(struct capture *c)
 		return;
 	(void)capture__stop(c, &why);
 	/* The recordings have ended: nothing more is taken while collectors are removed. */
-	c->failed = c->failed ?: -ECANCELED;
-	for (size_t i = 0; i < c->processes.nr; i++) {
-		struct traced_process *m = c->processes.items[i];
-
-		if (m->collector)
-			collector_client__free(m->collector, m->process,
-					       m->end || traced_process__has_exited(m));
-		traced_process__done(m);
-		free(m);
-	}
-	process_table__done(&c->processes);
-	gpu_unavailable__done(&c->gpu_unavailable);
-	vec_done(&c->born);
-	for (size_t i = 0; i < c->descriptions.nr; i++) {
-		free(c->descriptions.items[i].key);
-		free(c->descriptions.items[i].value);
-	}
-	vec_done(&c->descriptions);
+	capture_run__fail(&c->run, -ECANCELED);
+	process_set__done(&c->processes);
 	probe_session__free(c->probes);
-	late_records__done(&c->late_records);
-	segment__free(c->segments.now);
-	segment__free(c->segments.closing);
-	schedule_runner__free(c->schedule_runner);
-	triggers__free(c->triggers);
-	budget_windows__free(c->windows);
-	gpu_windows__free(c->gpu_windows);
-	names__done(&c->names);
-	inputs_ids__done(&c->inputs);
-	stacks__done(&c->stacks);
-	native_stacks__done(&c->native_stacks);
-	kernels__done(&c->kernels);
-	threads__done(&c->threads);
+	recording_set__done(&c->recordings);
+	controllers__done(&c->controllers);
+	metadata__done(&c->metadata);
+	symbol_tables__done(&c->symbols);
+	dispatch__done(&c->dispatch);
 	free(c);
 }
 
-static uint64_t bytes_of(const struct segment *s)
+static uint64_t lost_nr(const uint64_t losses[GP_LOSS_NR])
 {
-	return s ? recording_writer__bytes(s->writer) : 0;
+	return losses[GP_LOSS_RING_FULL] + losses[GP_LOSS_DEPTH] + losses[GP_LOSS_RECORD] +
+	       losses[GP_LOSS_COLLECTOR_FULL] + losses[GP_LOSS_GPU_TIME] +
+	       losses[GP_LOSS_GPU_CLOCK] + losses[GP_LOSS_GPU_DROPPED] + losses[GP_LOSS_UNWRITTEN];
 }
 
-static void steps_status(const struct capture *c, struct capture_status *s)
+static void probes_status(const struct capture *c, struct capture_status *s)
 {
-	const struct schedule_runner *steps = c->schedule_runner;
+	struct probe_summary summary;
 
-	s->over = steps->over && !c->segments.closing;
-	s->steps_nr = steps->step + steps->shift;
-	s->late_steps_nr = steps->shift;
-	s->steps_by = step_finder__marker(steps->finder);
+	probe_session__summary(c->probes, &summary);
+	s->sites_nr = summary.sites_nr;
+	s->functions_nr = summary.functions_nr;
+	s->not_placed_nr = summary.not_placed_nr;
+	s->method = summary.method;
+	s->no_bpf = probe_session__no_bpf(c->probes);
 }
 
 void capture__status(const struct capture *c, struct capture_status *ret_status)
 {
-	const struct segments *segments = &c->segments;
-	struct capture_status s = {.events_nr = c->events_nr};
-	struct probe_summary summary;
+	uint64_t now_ns = c->run.stopped ? c->run.end_ns : clock_now_ns();
+	const struct segment *current = c->recordings.segments.current;
+	struct capture_status s = {
+		.events_nr = c->writer.counts.events_nr,
+		.targets_ns = c->targets_ns,
+		.off = c->control.off,
+		.switching = c->control.switching,
+		.processes_nr = c->processes.table.joined_nr,
+		.callbacks_nr = process_totals__callbacks_nr(&c->processes),
+		.recordings_nr = c->recordings.ended_nr,
+		.files_nr = c->recordings.begun_nr,
+		.unwritten = !capture_is_by_steps(&c->options) && runs(c) &&
+			     (!current || current->broken),
+	};
 	struct totals totals;
-	uint64_t now;
 
-	capture_totals(c, &totals);
-	probe_session__summary(c->probes, &summary);
-	s.lost_nr = totals.losses[GP_LOSS_RING_FULL] + totals.losses[GP_LOSS_DEPTH] +
-		    totals.losses[GP_LOSS_RECORD] + totals.losses[GP_LOSS_COLLECTOR_FULL] +
-		    totals.losses[GP_LOSS_GPU_TIME] + totals.losses[GP_LOSS_GPU_CLOCK] +
-		    totals.losses[GP_LOSS_GPU_DROPPED] + totals.losses[GP_LOSS_UNWRITTEN];
-	s.recording_bytes = bytes_of(segments->now);
-	s.bytes = c->ended_bytes + s.recording_bytes + bytes_of(segments->closing);
-	now = c->stopped ? c->end_ns : clock_now_ns();
-	if (c->started)
-		s.running_ns = now - c->start_ns - pause_total_ns(c, now);
-	s.targets_ns = c->targets_ns;
-	s.off = c->off;
-	s.switching = c->switching;
-	s.sites_nr = summary.sites_nr;
-	s.functions_nr = summary.functions_nr;
-	s.not_placed_nr = summary.not_placed_nr;
-	s.method = summary.method;
-	s.no_bpf = probe_session__no_bpf(c->probes);
-	s.processes_nr = c->processes.joined_nr;
-	s.callbacks_nr = c->gone_callbacks_nr;
-	s.recordings_nr = c->ended_nr;
-	s.files_nr = c->begun_nr;
-	s.unwritten = !c->schedule_runner && c->started && !c->stopped &&
-		      (!segments->now || segments->now->broken);
-	if (c->schedule_runner)
-		steps_status(c, &s);
-	if (c->windows)
-		budget_windows_status(c, &s);
-	for (size_t i = 0; i < c->processes.nr; i++)
-		s.callbacks_nr += c->processes.items[i]->callbacks;
+	metadata__totals(&c->metadata, &totals);
+	s.lost_nr = lost_nr(totals.losses);
+	s.bytes = recording_set__bytes(&c->recordings, &s.recording_bytes);
+	if (c->run.started)
+		s.running_ns = now_ns - c->run.start_ns - c->control.paused_ns;
+	probes_status(c, &s);
+	controllers__status(&c->controllers, now_ns, &s);
 	*ret_status = s;
 }

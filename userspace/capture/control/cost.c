@@ -9,7 +9,9 @@
 #include "capture/control/cost.h"
 
 #include "base/killsafe_call.h"
-#include "capture/private.h"
+#include "capture/control/control.h"
+#include "capture/process/process_totals.h"
+#include "common/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,76 +36,28 @@
 #define ERROR_MAX_NS   25
 #define HIT_COST_EVERY SECOND_NS
 
-/* 0: the process has gone. */
-static uint64_t process_cpu_ns(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) ? 0 : clock_ns(clock);
-}
-
-/* A clock that begins at its first reading; one that goes back, or faster than `most_ns`, stands
- * still. */
-static uint64_t advance(struct cost_clock *k, uint64_t now_ns, uint64_t most_ns)
-{
-	if (!k->begin_ns)
-		k->begin_ns = k->last_ns = now_ns;
-	if (now_ns > k->last_ns && now_ns - k->begin_ns <= most_ns)
-		k->last_ns = now_ns;
-	return k->last_ns - k->begin_ns;
-}
-
-void cost_new(struct capture *c)
+void cost_new(struct control *c)
 {
 	c->cost.own_new_ns = killsafe_cpu_ns();
 }
 
-void cost_start(struct capture *c)
+void cost_start(struct control *c)
 {
 	struct capture_cost cost;
 	uint64_t charged;
 
 	c->cost.own_start_ns = killsafe_cpu_ns();
-	c->cost.since_ns = clock_now_ns();
+	c->processes->clocks.since_ns = clock_now_ns();
 	c->cost.hits_seen = probe_session__hits(c->probes);
 	c->cost.hits_before = c->cost.hits_seen;
 	cost_read(c, &cost, &charged);
 }
 
-static void read_process(struct capture *c, struct traced_process *m, uint64_t *cpu_ns,
-			 uint64_t *collector_ns)
+static void read_clocks(const struct control *c, struct capture_cost *cost)
 {
-	uint64_t wall_ns = clock_now_ns() - c->cost.since_ns;
-
-	*cpu_ns += advance(&m->cpu, m->end ? 0 : process_cpu_ns(m->process->pid), UINT64_MAX);
-	/* The process itself says it: more than there was time for is not believed. */
-	*collector_ns +=
-		advance(&m->collector_cpu,
-			m->collector ? collector_client__thread_cpu_ns(m->collector) : 0, wall_ns);
-}
-
-void cost_forget(struct capture *c, struct traced_process *m)
-{
-	read_process(c, m, &c->cost.gone_cpu_ns, &c->cost.gone_collector_ns);
-}
-
-static void read_clocks(struct capture *c, struct capture_cost *cost)
-{
-	cost->cpu_ns += c->cost.gone_cpu_ns;
-	cost->collector_ns += c->cost.gone_collector_ns;
-	for (size_t i = 0; i < c->processes.nr; i++)
-		read_process(c, c->processes.items[i], &cost->cpu_ns, &cost->collector_ns);
+	cpu_clocks__read(&c->processes->clocks, &c->processes->table, &cost->cpu_ns,
+			 &cost->collector_ns);
 	cost->own_ns = killsafe_cpu_ns() - c->cost.own_start_ns;
-}
-
-struct callback_cost cost_timed(const struct capture *c)
-{
-	struct callback_cost timed = c->collector_cost;
-
-	for (size_t i = 0; i < c->processes.nr; i++)
-		if (c->processes.items[i]->collector)
-			collector_client__timed(c->processes.items[i]->collector, &timed);
-	return timed;
 }
 
 /* Of a figure that is only known better now it may be less. */
@@ -113,10 +67,10 @@ static double since(uint64_t now, uint64_t before)
 }
 
 /* What was timed since the last reading. More than there was CPU time for is not believed. */
-static void read_rest(struct capture *c, struct capture_cost *cost)
+static void read_rest(struct control *c, struct capture_cost *cost)
 {
 	struct cost_keeper *k = &c->cost;
-	struct callback_cost now = cost_timed(c);
+	struct callback_cost now = process_totals__timed(c->processes);
 
 	if (k->rests && now.timed_nr > k->timed.timed_nr && now.timed_ns > k->timed.timed_ns) {
 		k->rest.timed_ns += now.timed_ns - k->timed.timed_ns;
@@ -129,18 +83,19 @@ static void read_rest(struct capture *c, struct capture_cost *cost)
 
 /* One operator's two callbacks, and those of the allocations and frees that there are for each
  * operator, as far as they are timed; 0: none was. */
-static double timed_op_ns(const struct capture *c)
+static double timed_op_ns(const struct control *c)
 {
 	double timed_ns = since(c->cost.timed.timed_ns, c->cost.rest.timed_ns);
 	double timed_nr = since(c->cost.timed.timed_nr, c->cost.rest.timed_nr);
 	double calls_nr = 2;
 
-	if (c->collector_ops_nr)
-		calls_nr += (double)c->collector_memory_nr / (double)c->collector_ops_nr;
+	if (c->counts->collector_ops_nr)
+		calls_nr += (double)c->counts->collector_memory_nr /
+			    (double)c->counts->collector_ops_nr;
 	return timed_nr > 0 ? calls_nr * timed_ns / timed_nr : 0;
 }
 
-static void read_op(const struct capture *c, struct capture_cost *cost)
+static void read_op(const struct control *c, struct capture_cost *cost)
 {
 	double error_ns;
 
@@ -166,7 +121,7 @@ static double charge_of_record(const struct capture_cost *cost)
 	return cost->op_known ? 0 : GPU_RECORD_NS;
 }
 
-static double hit_ns(struct capture *c)
+static double hit_ns(struct control *c)
 {
 	uint64_t now = clock_now_ns();
 	struct probe_cost probes;
@@ -179,20 +134,11 @@ static double hit_ns(struct capture *c)
 	return c->cost.hit_ns;
 }
 
-uint64_t cost_targets_ns(struct capture *c)
-{
-	uint64_t cpu_ns = c->cost.gone_cpu_ns, collector_ns = 0;
-
-	for (size_t i = 0; i < c->processes.nr; i++)
-		read_process(c, c->processes.items[i], &cpu_ns, &collector_ns);
-	return cpu_ns;
-}
-
-void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
+void cost_read(struct control *c, struct capture_cost *ret_cost, uint64_t *ret_charged_ns)
 {
 	struct capture_cost cost = {0};
 	struct cost_keeper *k = &c->cost;
-	uint64_t ops = c->collector_ops_nr, hits = probe_session__hits(c->probes);
+	uint64_t ops = c->counts->collector_ops_nr, hits = probe_session__hits(c->probes);
 	double op, hit = hit_ns(c);
 
 	read_clocks(c, &cost);
@@ -207,10 +153,11 @@ void cost_read(struct capture *c, struct capture_cost *ret_cost, uint64_t *ret_c
 	k->ops_seen = ops;
 	if (hits > k->hits_seen)
 		k->hits_seen = hits;
-	k->charged_ns += (double)(c->collector_gpu_nr - k->gpu_seen) * charge_of_record(&cost);
-	k->gpu_seen = c->collector_gpu_nr;
+	k->charged_ns +=
+		(double)(c->counts->collector_gpu_nr - k->gpu_seen) * charge_of_record(&cost);
+	k->gpu_seen = c->counts->collector_gpu_nr;
 	cost.callbacks_ns = (uint64_t)((double)ops * cost.op_ns) + cost.rest_ns;
-	cost.gpu_ns = (uint64_t)((double)c->collector_gpu_nr * charge_of_record(&cost));
+	cost.gpu_ns = (uint64_t)((double)c->counts->collector_gpu_nr * charge_of_record(&cost));
 	cost.probes_ns = (uint64_t)((double)(k->hits_seen - k->hits_before) * hit);
 	cost.samples_ns = probe_session__sampling_ns(c->probes);
 	cost.samples_around_ns = (uint64_t)(SAMPLE_AROUND * (double)cost.samples_ns);
@@ -239,24 +186,25 @@ static int write_samples(struct recording_writer *w, const struct capture_cost *
 				  since(cost->samples_around_ns, reported->samples_around_ns));
 }
 
-int cost_write(struct capture *c, struct recording_writer *w)
+int cost_write(struct control *c, struct recording_writer *w)
 {
 	struct cost_keeper *k = &c->cost;
 	const struct capture_cost *reported = &k->reported;
 	uint64_t charged, setup_ns = k->own_start_ns - k->own_new_ns;
+	uint64_t stops_ns = c->processes->stops_ns;
 	struct capture_cost cost;
 	int err;
 
 	k->hit_read_ns = 0;
 	cost_read(c, &cost, &charged);
 	err = write_number(w, "cost_cpu_ns", since(cost.cpu_ns, reported->cpu_ns));
-	if (c->collector_ops_nr == 0 || cost.op_ns > 0)
+	if (c->counts->collector_ops_nr == 0 || cost.op_ns > 0)
 		err = err
 			      ?: write_number(w, "cost_callbacks_ns",
 					      since(cost.callbacks_ns, reported->callbacks_ns));
-	if (c->collector_gpu_nr)
+	if (c->counts->collector_gpu_nr)
 		err = err ?: write_number(w, "cost_gpu_ns", since(cost.gpu_ns, reported->gpu_ns));
-	if (c->windows)
+	if (capture_has_budget_windows(c->options))
 		err = err
 			      ?: write_number(w, "cost_rest_ns",
 					      since(cost.rest_ns, reported->rest_ns));
@@ -267,14 +215,14 @@ int cost_write(struct capture *c, struct recording_writer *w)
 	err = err
 		      ?: write_number(w, "cost_collector_ns",
 				      since(cost.collector_ns, reported->collector_ns));
-	if (capture_samples(c))
+	if (capture_samples(c->options))
 		err = err ?: write_samples(w, &cost, reported);
 	err = err ?: write_number(w, "cost_own_ns", since(cost.own_ns, reported->own_ns));
 	err = err ?: write_number(w, "cost_setup_ns", since(setup_ns, k->setup_emitted_ns));
-	err = err ?: write_number(w, "cost_stops_ns", since(k->stops_ns, k->stops_emitted_ns));
+	err = err ?: write_number(w, "cost_stops_ns", since(stops_ns, k->stops_emitted_ns));
 	k->reported = cost;
 	k->setup_emitted_ns = setup_ns;
-	k->stops_emitted_ns = k->stops_ns;
+	k->stops_emitted_ns = stops_ns;
 	if (!cost.op_known)
 		return err;
 	err = err ?: write_number(w, "cost_op_ns", cost.op_ns);

@@ -6,15 +6,28 @@
  */
 #include "capture/control/pause.h"
 
-#include "capture/collector/features.h"
-#include "capture/control/budget_windows.h"
-#include "capture/control/gpu_windows.h"
+#include "capture/control/control.h"
+#include "capture/process/features.h"
+#include "common/clock.h"
 
-#include <errno.h>
-#include <time.h>
+#include <stdlib.h>
 
 #define CPU_FEATURES                                                                               \
 	(uint32_t)(GP_FEATURE_OPS | GP_FEATURE_STEPS | GP_FEATURE_SHAPES | GP_FEATURE_MEMORY)
+
+struct pause {
+	struct control *control;
+	uint64_t since_ns[2]; /* of each enum capture_side bit; 0: it is not paused, or not yet */
+};
+
+struct pause *pause__new(struct control *control)
+{
+	struct pause *p = calloc(1, sizeof(*p));
+
+	if (p)
+		p->control = control;
+	return p;
+}
 
 static uint32_t features_of(uint32_t what)
 {
@@ -22,101 +35,104 @@ static uint32_t features_of(uint32_t what)
 	       (what & CAPTURE_GPU ? (uint32_t)(GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD) : 0);
 }
 
-static int write_pause(struct capture *c, int side, uint64_t now_ns)
+static int write_pause(struct pause *p, int side, uint64_t now_ns)
 {
-	struct segment *to = c->segments.now;
 	struct gp_ev_pause ev = {
 		.head = {.kind = GP_EV_PAUSE, .flags = (__u8)(1U << side), .time_ns = now_ns},
-		.start_ns = c->paused_since_ns[side],
+		.start_ns = p->since_ns[side],
 	};
 
 	if (!side)
-		c->paused_ns += now_ns - ev.start_ns;
-	c->paused_since_ns[side] = 0;
-	if (!to || to->broken)
-		return 0;
-	return capture_note_error(c, to, recording_writer__event(to->writer, &ev, sizeof(ev)));
+		p->control->paused_ns += now_ns - ev.start_ns;
+	p->since_ns[side] = 0;
+	return recording_set__put(p->control->recordings, &ev, sizeof(ev));
 }
 
-int capture__switch(struct capture *c, uint32_t what, bool on, struct reason *why)
+static int switch_sides(void *self, uint32_t what, bool on, struct reason *why)
 {
-	uint32_t off = on ? c->off & ~what : c->off | what;
+	struct pause *p = self;
+	uint32_t off = on ? p->control->off & ~what : p->control->off | what;
 
-	if (c->schedule_runner)
-		return reason_set(why, -EBUSY,
-				  "a capture by steps goes by its schedule; it cannot be switched");
-	if (!c->started || c->stopped)
-		return reason_set(why, -EINVAL, "the capture does not run");
-	if (c->windows)
-		return budget_windows_switch(c, what, on, why);
-	if (off == c->off)
+	(void)why;
+	if (off == p->control->off)
 		return 0;
 	for (int i = 0; i < 2; i++)
-		if ((c->off & ~off & 1U << i) && c->paused_since_ns[i] && !c->failed)
-			(void)write_pause(c, i, clock_now_ns());
-	c->off = off;
-	c->switching = true;
-	set_features(c, ~features_of(c->off) & ~(uint32_t)GP_FEATURE_STEPS,
-		     !(c->off & CAPTURE_CPU));
+		if ((p->control->off & ~off & 1U << i) && p->since_ns[i] &&
+		    !p->control->run->failed)
+			(void)write_pause(p, i, clock_now_ns());
+	p->control->off = off;
+	p->control->switching = true;
+	features_set(p->control->processes,
+		     ~features_of(p->control->off) & ~(uint32_t)GP_FEATURE_STEPS,
+		     !(p->control->off & CAPTURE_CPU));
 	return 0;
 }
 
-void pause_poll(struct capture *c)
+static void poll_pause(void *self)
 {
+	struct pause *p = self;
+	struct control *control = p->control;
 	uint64_t now = clock_now_ns();
 
-	c->switching = !collect_follows(c);
-	if (c->switching)
+	if (!control->off && !control->switching)
+		return;
+	control->switching = !features_follow(control->processes);
+	if (control->switching)
 		return;
 	for (int i = 0; i < 2; i++)
-		if ((c->off & 1U << i) && !c->paused_since_ns[i])
-			c->paused_since_ns[i] = now;
+		if ((control->off & 1U << i) && !p->since_ns[i])
+			p->since_ns[i] = now;
 }
 
-int pause_end(struct capture *c)
+static int end(void *self)
 {
+	struct pause *p = self;
 	int err = 0;
 
 	for (int i = 0; i < 2 && !err; i++)
-		if (c->paused_since_ns[i])
-			err = write_pause(c, i, c->end_ns);
+		if (p->since_ns[i])
+			err = write_pause(p, i, p->control->run->end_ns);
 	return err;
 }
 
-int pause_split(struct capture *c, uint64_t now_ns)
+/* What is paused is written as far as it goes, and goes on. */
+static int flush(void *self, uint64_t now_ns)
 {
+	struct pause *p = self;
 	int err = 0;
 
 	for (int i = 0; i < 2 && !err; i++) {
-		if (!c->paused_since_ns[i])
+		if (!p->since_ns[i])
 			continue;
-		err = write_pause(c, i, now_ns);
-		c->paused_since_ns[i] = now_ns;
+		err = write_pause(p, i, now_ns);
+		p->since_ns[i] = now_ns;
 	}
 	return err;
 }
 
-uint64_t pause_total_ns(const struct capture *c, uint64_t now_ns)
+static int split(void *self, uint64_t now_ns)
 {
-	uint64_t open_ns = c->paused_since_ns[0] ? now_ns - c->paused_since_ns[0] : 0;
+	const struct pause *p = self;
+	const struct segment *now = p->control->recordings->segments.current;
 
-	return c->paused_ns + open_ns;
+	return now && !now->broken ? flush(self, now_ns) : 0;
 }
 
-int capture__flush(struct capture *c, struct reason *why)
+/* Pauses that are over are in control->paused_ns. */
+static void fill_status(const void *self, uint64_t now_ns, struct capture_status *status)
 {
-	uint64_t now_ns = clock_now_ns();
-	int err;
+	const struct pause *p = self;
 
-	if (c->schedule_runner)
-		return reason_set(why, -EBUSY,
-				  "a capture by steps writes a recording for each "
-				  "cycle; read those");
-	err = c->failed;
-	if (!err && !c->windows)
-		err = pause_split(c, now_ns);
-	if (!err && c->gpu_windows)
-		err = gpu_windows_flush(c, now_ns);
-	err = err ?: capture_flush_recordings(c);
-	return err ? reason_set(why, err, "cannot write '%s'", c->options.output_path) : 0;
+	if (p->since_ns[0])
+		status->running_ns -= now_ns - p->since_ns[0];
 }
+
+const struct controller_ops pause_ops = {
+	.free = free,
+	.poll = poll_pause,
+	.split = split,
+	.flush = flush,
+	.end = end,
+	.switch_sides = switch_sides,
+	.status = fill_status,
+};

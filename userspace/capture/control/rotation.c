@@ -5,97 +5,101 @@
  * into the one, what ended after into the other, until everything that was on its way then has
  * come.
  */
+#include "capture/control/rotation.h"
+
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "capture/control/budget_windows.h"
-#include "capture/control/gpu_windows.h"
-#include "capture/control/pause.h"
-#include "capture/private.h"
+#include "capture/control/control.h"
+#include "capture/process/features.h"
+#include "common/clock.h"
 
-#include <errno.h>
-#include <string.h>
-#include <time.h>
+#include <stdlib.h>
 
 /* Collectors have CUPTI tell what GPUs did once a second. */
 #define GPU_LATE_NS (2 * SECOND_NS)
 
-static bool any_gpu(const struct capture *c)
-{
-	for (size_t i = 0; i < c->processes.nr; i++) {
-		const struct traced_process *m = c->processes.items[i];
+struct rotation {
+	struct control *control;
+	struct segments *segments;	 /* the capture's open recordings */
+	struct controllers *controllers; /* to be split */
+	bool asked;
+	uint64_t drains_until_ns; /* segments->draining is open at least until then */
+};
 
-		/* Records that are off now may be of work that runs still. */
-		if (!m->end && m->collector &&
-		    (collector_client__active(m->collector) &
-		     (GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD)))
-			return true;
-	}
-	return false;
+struct rotation *rotation__new(struct control *control, struct controllers *controllers)
+{
+	struct rotation *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->control = control;
+	r->segments = &control->recordings->segments;
+	r->controllers = controllers;
+	return r;
 }
 
-int capture__rotate(struct capture *c, struct reason *why)
+/* Records that are off now may be of work that runs still. */
+static bool any_gpu(const struct rotation *r)
 {
-	if (c->schedule_runner)
-		return reason_set(why, -EBUSY,
-				  "a capture by steps goes by its schedule: it writes a recording "
-				  "for each cycle");
-	if (!c->options.recording_path)
-		return reason_set(why, -EINVAL, "the capture writes one recording only");
-	if (!c->started || c->stopped)
-		return reason_set(why, -EINVAL, "the capture does not run");
-	c->rotate_asked = true;
-	return 0;
+	return features_active_nr(r->control->processes, GP_FEATURE_CUPTI | GP_FEATURE_CUPTI_HELD);
 }
 
-static void end_now(struct capture *c, uint64_t now_ns)
+void rotation__request(struct rotation *r)
 {
-	struct segments *s = &c->segments;
-	int err;
+	r->asked = true;
+}
 
-	/* Whether or not it can be told. */
-	err = c->gpu_windows ? gpu_windows_split(c, now_ns) : 0;
-	if (!s->now)
+static void end_current(struct rotation *r, uint64_t now_ns)
+{
+	struct recording_set *recordings = r->control->recordings;
+	struct segments *s = r->segments;
+	int err = controllers__split(r->controllers, now_ns);
+
+	if (!s->current)
 		return;
-	if (!err && !s->now->broken)
-		err = (c->windows ? budget_windows_split : pause_split)(c, now_ns);
-	(void)capture_note_error(c, s->now, err);
-	sampling_end(c, s->now, now_ns);
-	s->closing = TAKE(s->now);
-	s->closing->end_ns = now_ns;
-	c->closing_until_ns = any_gpu(c) ? now_ns + GPU_LATE_NS : 0;
+	(void)recording_set__note_error(recordings, s->current, err);
+	s->draining = TAKE(s->current);
+	s->draining->end_ns = now_ns;
+	r->drains_until_ns = any_gpu(r) ? now_ns + GPU_LATE_NS : 0;
 }
 
-static void rotate(struct capture *c)
+static void rotate(struct rotation *r)
 {
+	struct recording_set *recordings = r->control->recordings;
 	struct reason why = {0};
 	uint64_t now_ns;
 	int err;
 
-	c->rotate_asked = false;
-	probe_session__renew_samples(c->probes);
+	r->asked = false;
+	probe_session__renew_samples(r->control->probes);
 	now_ns = clock_now_ns();
-	end_now(c, now_ns);
-	err = capture_open_recording(c, &why);
-	if (err && !c->options.outlive_disk) {
-		c->failed = err;
+	end_current(r, now_ns);
+	err = recording_set__open(recordings, &why);
+	if (err && !r->control->options->outlive_disk) {
+		capture_run__fail(r->control->run, err);
 		log_err("%s", why.text);
 	} else if (err) {
 		log_info("%s", why.text);
 	} else {
-		(void)capture_note_error(c, c->segments.now, capture_begin_recording(c, now_ns));
+		err = recording_set__begin(recordings, now_ns);
+		(void)recording_set__note_error(recordings, r->segments->current, err);
 	}
 }
 
-void rotation_poll(struct capture *c)
+static void poll_rotation(void *self)
 {
-	struct segments *s = &c->segments;
+	struct rotation *r = self;
+	struct segments *s = r->segments;
 
-	if (c->schedule_runner)
-		return;
-	/* All that ended before the border has been drained: that was the drain before this turn.
+	/* All that ended before the border has been drained: that was the drain before this poll.
 	 */
-	if (s->closing && clock_now_ns() >= c->closing_until_ns)
-		(void)capture_end_recording(c, &s->closing);
-	if (c->rotate_asked && !s->closing && !c->failed)
-		rotate(c);
+	if (s->draining && clock_now_ns() >= r->drains_until_ns)
+		(void)recording_set__end(r->control->recordings, &s->draining);
+	if (r->asked && !s->draining && !r->control->run->failed)
+		rotate(r);
 }
+
+const struct controller_ops rotation_ops = {
+	.free = free,
+	.poll = poll_rotation,
+};

@@ -8,6 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "capture/process/probing.h"
+#include "capture/process/schemas.h"
 #include "capture/symbols/python_code.h"
 #include "common/clock.h"
 
@@ -19,25 +21,14 @@
 /* How often libraries are looked for where nothing tells that they come. */
 #define LOOK_OFTEN_NS 10000000ULL
 
-bool traced_process_has_cuda(const struct traced_process *m)
-{
-	return target_process__library(m->process, "libcuda.so") ||
-	       target_process__library(m->process, "libcudart.so");
-}
-
-bool collector_policy_reports(const struct traced_process *m, uint32_t features)
-{
-	return m->collector && (collector_client__active(m->collector) & features);
-}
-
 /* Shapes were wanted and are not to be had. `why`: what collector_client__new() said. */
 static void note_shapes(const struct traced_process *m, const struct reason *why)
 {
 	struct reason said = *why;
 
-	if (collector_policy_reports(m, GP_FEATURE_SHAPES))
+	if (traced_process__reports(m, GP_FEATURE_SHAPES))
 		return;
-	if (collector_policy_reports(m, GP_FEATURE_OPS))
+	if (traced_process__reports(m, GP_FEATURE_OPS))
 		collector_client__feature_error(m->collector, "shapes", &said);
 	else if (!target_process__library(m->process, "libtorch_cpu.so"))
 		(void)reason_set(&said, 0, "PyTorch is not loaded");
@@ -46,16 +37,16 @@ static void note_shapes(const struct traced_process *m, const struct reason *why
 }
 
 /* Categories of memory were wanted: what the operators may write, if their tensors are told. */
-static void note_tensors(struct capture *c, struct traced_process *m)
+static void note_tensors(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
 
-	if (c->options.ops_alone) {
+	if (s->options->ops_alone) {
 		(void)reason_set(&why, 0, "they are told by annotations, which are left out");
-	} else if (collector_policy_reports(m, GP_FEATURE_TENSORS)) {
-		if (!c->failed)
-			c->failed = capture_read_schemas(m, &why);
-	} else if (collector_policy_reports(m, GP_FEATURE_SHAPES)) {
+	} else if (traced_process__reports(m, GP_FEATURE_TENSORS)) {
+		if (!s->run->failed)
+			capture_run__fail(s->run, traced_process__read_schemas(m, &why));
+	} else if (traced_process__reports(m, GP_FEATURE_SHAPES)) {
 		collector_client__feature_error(m->collector, "memory categories", &why);
 	} else {
 		(void)reason_set(&why, 0, "there are no shapes");
@@ -69,9 +60,9 @@ static void note_calls(const struct traced_process *m, uint32_t feature, const c
 {
 	struct reason why = {0};
 
-	if (collector_policy_reports(m, feature))
+	if (traced_process__reports(m, feature))
 		return;
-	if (collector_policy_reports(m, GP_FEATURE_OPS) && m->python)
+	if (traced_process__reports(m, GP_FEATURE_OPS) && m->python)
 		collector_client__feature_error(m->collector, "stacks", &why);
 	else
 		(void)reason_set(&why, 0, "%s",
@@ -82,18 +73,18 @@ static void note_calls(const struct traced_process *m, uint32_t feature, const c
 
 /* Allocations were wanted; where they cannot be had they come by uprobes, and by those alone: the
  * collector is not to find a way later. */
-static void note_memory(const struct capture *c, struct traced_process *m)
+static void note_memory(const struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
 
 	if (!m->collector || !collector_client__requested(m->collector, GP_FEATURE_MEMORY))
 		return;
-	m->memory_by_callback = collector_policy_reports(m, GP_FEATURE_MEMORY);
+	m->memory_by_callback = traced_process__reports(m, GP_FEATURE_MEMORY);
 	if (m->memory_by_callback)
 		return;
 	collector_client__feature_error(m->collector, "memory", &why);
 	collector_client__release(m->collector, GP_FEATURE_MEMORY);
-	if (probe_session__no_bpf(c->probes))
+	if (probe_session__no_bpf(s->probes))
 		log_warn("%d: no memory: %s", (int)m->process->pid,
 			 why.text[0] ? why.text : "the collector does not say why");
 	else
@@ -102,117 +93,111 @@ static void note_memory(const struct capture *c, struct traced_process *m)
 }
 
 /* For the recording: `why`, unless the collector knows better, or there is no lack. */
-static void note_lack(struct capture *c, const struct traced_process *m, const char *why)
+static void note_lack(struct process_set *s, const struct traced_process *m, const char *why)
 {
 	struct reason said = {0};
 
-	if (collector_policy_reports(m, GP_FEATURE_CUPTI))
+	if (traced_process__reports(m, GP_FEATURE_CUPTI))
 		return;
 	if (m->collector &&
 	    collector_client__failed_features(m->collector, GP_FEATURE_CUPTI, &said))
 		why = said.text;
 	else if (m->collector)
 		why = "CUDA had not let CUPTI in";
-	gpu_unavailable__note(&c->gpu_unavailable, m->process->pid, why);
+	gpu_unavailable__note(&s->gpu_unavailable, m->process->pid, why);
 }
 
 /* What CUDA does is known only with the collector. No safe moment for it, or another gpuprof in its
  * place: neither need last. */
-static void note_refusal(struct capture *c, struct traced_process *m, int err,
+static void note_refusal(struct process_set *s, struct traced_process *m, int err,
 			 const struct reason *why)
 {
 	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->collector_tries < COLLECTOR_TRIES;
 
-	note_lack(c, m, why->text);
+	note_lack(s, m, why->text);
 	m->collector_again_ns = may_pass ? clock_now_ns() + COLLECTOR_AGAIN_NS : 0;
 	log_at(m->collector_tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid,
 	       why->text, may_pass ? "; it is tried again" : "");
 }
 
-static void drain_others(void *arg)
+/* What is done while a collector is waited for: the others are drained. */
+static struct collector_meanwhile meanwhile(const struct process_set *s)
 {
-	capture_drain(arg);
+	return (struct collector_meanwhile){s->drain.drain, s->drain.take, s->drain.arg};
 }
 
-static void take_events(void *arg)
-{
-	capture_take(arg);
-}
-
-void collector_policy_inject(struct capture *c, struct traced_process *m, uint32_t features)
+void collector_policy_inject(struct process_set *s, struct traced_process *m, uint32_t features)
 {
 	const uint32_t of_inputs = GP_FEATURE_SHAPES | GP_FEATURE_TENSORS;
 	const uint32_t ops = GP_FEATURE_OPS | GP_FEATURE_STACKS | GP_FEATURE_MODULES |
 			     GP_FEATURE_CALLS | GP_FEATURE_MEMORY | of_inputs;
 	const struct gp_python *python = m->python ? &python_codes__python(m->python)->walk : NULL;
-	bool shapes = c->options.shapes && (features & GP_FEATURE_SHAPES);
+	bool shapes = s->options->shapes && (features & GP_FEATURE_SHAPES);
 	struct reason why = {0};
 	int err = 0;
 
 	/* Native stacks are walked at an op's entry, which only a uprobe sees in the kernel. */
-	if (!c->options.ops || c->options.ops_glob || (c->options.stacks & GP_STACK_WANT_NATIVE) ||
-	    (c->options.stacks && !python) ||
+	if (!s->options->ops || s->options->ops_glob ||
+	    (s->options->stacks & GP_STACK_WANT_NATIVE) || (s->options->stacks && !python) ||
 	    !target_process__library(m->process, "libtorch_cpu.so"))
 		features &= ~ops;
 	if (!shapes)
 		features &= ~of_inputs;
-	if (!c->options.memory || c->options.ops_alone)
+	if (!s->options->memory || s->options->ops_alone)
 		features &= ~(uint32_t)GP_FEATURE_TENSORS;
-	if (!c->options.memory)
+	if (!s->options->memory)
 		features &= ~(uint32_t)GP_FEATURE_MEMORY;
-	if (!(c->options.stacks & GP_STACK_WANT_PYTHON))
+	if (!(s->options->stacks & GP_STACK_WANT_PYTHON))
 		features &= ~(uint32_t)GP_FEATURE_STACKS;
-	if (!c->options.modules || !python)
+	if (!s->options->modules || !python)
 		features &= ~(uint32_t)GP_FEATURE_MODULES;
-	if (!c->options.calls || !(features & GP_FEATURE_STACKS))
+	if (!s->options->calls || !(features & GP_FEATURE_STACKS))
 		features &= ~(uint32_t)GP_FEATURE_CALLS;
-	if (c->options.ops_alone && (features & GP_FEATURE_OPS))
+	if (s->options->ops_alone && (features & GP_FEATURE_OPS))
 		features |= GP_FEATURE_OPS_ALONE;
-	if (!c->options.gpu || !traced_process_has_cuda(m))
+	if (!s->options->gpu || !traced_process__has_cuda(m))
 		features &= ~(uint32_t)GP_FEATURE_CUPTI;
-	if (!c->options.inject)
+	if (!s->options->inject)
 		return;
 	if (features)
-		err = collector_client__new(
-			m->process, m->index, features, c->options.any_cupti, python,
-			(struct collector_meanwhile){drain_others, take_events, c}, &why,
-			&m->collector);
+		err = collector_client__new(m->process, m->index, features, s->options->any_cupti,
+					    python, meanwhile(s), &why, &m->collector);
 	m->collector_err = err;
 	m->collector_why = why;
 	if (m->collector)
-		c->cost.stops_ns += collector_client__take_held_ns(m->collector);
+		s->stops_ns += collector_client__take_held_ns(m->collector);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
-		note_refusal(c, m, err, &why);
-	else if (err && !probe_session__no_bpf(c->probes))
+		note_refusal(s, m, err, &why);
+	else if (err && !probe_session__no_bpf(s->probes))
 		log_warn("%d: operators by uprobes, which cost more: %s", (int)m->process->pid,
 			 why.text);
 	if (features & GP_FEATURE_MEMORY)
-		note_memory(c, m);
+		note_memory(s, m);
 	if (shapes)
 		note_shapes(m, &why);
-	if (shapes && c->options.memory)
-		note_tensors(c, m);
-	if (c->options.modules)
+	if (shapes && s->options->memory)
+		note_tensors(s, m);
+	if (s->options->modules)
 		note_calls(m, GP_FEATURE_MODULES, "modules");
-	if (c->options.calls)
+	if (s->options->calls)
 		note_calls(m, GP_FEATURE_CALLS, "Python functions");
 }
 
-static void follow_cuda(struct capture *c, struct traced_process *m)
+static void follow_cuda(struct process_set *s, struct traced_process *m)
 {
-	if (!c->options.gpu || !c->options.inject || !traced_process_has_cuda(m))
+	if (!s->options->gpu || !s->options->inject || !traced_process__has_cuda(m))
 		return;
 	if (m->collector)
 		collector_client__request(m->collector, GP_FEATURE_CUPTI);
 	else if (!m->collector_refused)
-		collector_policy_inject(c, m, GP_FEATURE_CUPTI);
+		collector_policy_inject(s, m, GP_FEATURE_CUPTI);
 	m->collector_refused = m->collector_refused || !m->collector;
 }
 
-bool collector_policy_was_all(const struct capture *c, const struct traced_process *m,
+bool collector_policy_was_all(const struct process_set *s, const struct traced_process *m,
 			      struct reason *why)
 {
-	if (!probe_session__no_bpf(c->probes) || m->collector || !m->collector_err)
+	if (!probe_session__no_bpf(s->probes) || m->collector || !m->collector_err)
 		return false;
 	(void)reason_set(why, m->collector_err, "cannot attach to %d by the collector alone: %s",
 			 (int)m->process->pid, m->collector_why.text);
@@ -221,14 +206,14 @@ bool collector_policy_was_all(const struct capture *c, const struct traced_proce
 
 /* PyTorch has come, and there are no probes: the collector tells of all. While it is being loaded,
  * which may take minutes, there may be no safe moment for that. */
-static void follow_torch(struct capture *c, struct traced_process *m)
+static void follow_torch(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
 	bool may_pass;
 
 	if (m->collector || m->collector_refused || m->collector_again_ns > clock_now_ns())
 		return;
-	collector_policy_inject(c, m, COLLECTOR_POLICY_ALL);
+	collector_policy_inject(s, m, COLLECTOR_POLICY_ALL);
 	if (m->collector)
 		log_info("%d: the collector is in it", (int)m->process->pid);
 	if (m->collector || !m->collector_err || traced_process__has_exited(m))
@@ -237,48 +222,62 @@ static void follow_torch(struct capture *c, struct traced_process *m)
 	m->collector_refused = !may_pass;
 	m->collector_again_ns = clock_now_ns() + SECOND_NS;
 	if ((m->collector_refused || ++m->collector_tries == COLLECTOR_TRIES) &&
-	    collector_policy_was_all(c, m, &why))
+	    collector_policy_was_all(s, m, &why))
 		log_warn("%s%s", why.text, may_pass ? "; it is tried again" : "");
 }
 
-void collector_policy_follow_libraries(struct capture *c, struct traced_process *m)
+void collector_policy_follow_libraries(struct process_set *s, struct traced_process *m)
 {
-	if (probe_session__no_bpf(c->probes))
-		follow_torch(c, m);
-	follow_cuda(c, m);
+	if (probe_session__no_bpf(s->probes))
+		follow_torch(s, m);
+	follow_cuda(s, m);
 }
 
-uint64_t collector_policy_drain_deadline_ns(const struct capture *c, const struct traced_process *m)
+uint64_t collector_policy_drain_deadline_ns(const struct process_set *s,
+					    const struct traced_process *m)
 {
-	return probe_session__no_bpf(c->probes) && !m->collector && !m->collector_refused
+	return probe_session__no_bpf(s->probes) && !m->collector && !m->collector_refused
 		       ? LOOK_OFTEN_NS
 		       : SECOND_NS;
 }
 
-static void try_again(struct capture *c, struct traced_process *m)
+static void try_again(struct process_set *s, struct traced_process *m)
 {
 	m->collector_again_ns = 0;
 	m->collector_tries++;
-	collector_policy_inject(c, m, GP_FEATURE_CUPTI);
+	collector_policy_inject(s, m, GP_FEATURE_CUPTI);
 	if (m->collector)
 		log_info("%d: the collector is in it after all", (int)m->process->pid);
 }
 
-void collector_policy_drop(struct capture *c, struct traced_process *m, bool gone)
+/* NULL: events are not taken any more. */
+static collector_event_fn event_fn(const struct process_set *s)
+{
+	return s->run->failed ? NULL : s->drain.on_event;
+}
+
+void collector_policy_stop(struct process_set *s, struct collector_client *g, bool gone)
+{
+	collector_client__stop(g, gone, event_fn(s), s->drain.arg);
+	s->stops_ns += collector_client__take_held_ns(g);
+}
+
+void collector_policy_drop(struct process_set *s, struct traced_process *m, bool gone)
 {
 	m->had_collector = true;
 	m->memory_by_callback = false;
-	probe_session__set_stack_tops(c->probes, m->index, 0);
-	capture_stop_collector(c, m->collector, gone);
-	capture_drain_collector(c, m->collector);
-	collector_client__losses(m->collector, c->collector_losses);
-	collector_client__timed(m->collector, &c->collector_cost);
+	probe_session__set_stack_tops(s->probes, m->index, 0);
+	collector_policy_stop(s, m->collector, gone);
+	if (!s->run->failed)
+		(void)collector_client__drain(m->collector, s->drain.on_event, s->drain.arg);
+	collector_client__losses(m->collector, s->counts.losses);
+	collector_client__timed(m->collector, &s->counts.timed);
 	collector_client__free(TAKE(m->collector), m->process, gone);
 }
 
 /* The collector has left by itself: operators by uprobes from here on. What it lost meanwhile is
  * not known. */
-static void replace_collector(struct capture *c, struct traced_process *m)
+static void replace_collector(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
 	int nr;
@@ -286,115 +285,114 @@ static void replace_collector(struct capture *c, struct traced_process *m)
 	log_warn("%d: the collector has left, because gpuprof was stopped for seconds or its ring "
 		 "was damaged: operators are missing for that time%s%s%s",
 		 (int)m->process->pid,
-		 probe_session__no_bpf(c->probes) ? "" : " and come by uprobes from now on",
-		 c->options.shapes && !probe_session__no_bpf(c->probes) ? ", without shapes" : "",
-		 traced_process_has_cuda(m) ? "; what GPUs do is missing" : "");
-	m->collector_refused = !probe_session__no_bpf(c->probes);
-	c->left_nr++;
+		 probe_session__no_bpf(s->probes) ? "" : " and come by uprobes from now on",
+		 s->options->shapes && !probe_session__no_bpf(s->probes) ? ", without shapes" : "",
+		 traced_process__has_cuda(m) ? "; what GPUs do is missing" : "");
+	m->collector_refused = !probe_session__no_bpf(s->probes);
+	s->counts.left_nr++;
 	if (collector_client__supports(m->collector, GP_FEATURE_CUPTI))
-		gpu_unavailable__note(&c->gpu_unavailable, m->process->pid,
+		gpu_unavailable__note(&s->gpu_unavailable, m->process->pid,
 				      "the collector has left it");
-	collector_policy_drop(c, m, false);
-	nr = capture_probe_process(c, m, &why);
+	collector_policy_drop(s, m, false);
+	nr = probing_attach(s, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 	else
 		log_info("%d: %d probes more, in place of the collector", (int)m->process->pid, nr);
 }
 
-static bool lacks_stacks(const struct capture *c, const struct traced_process *m)
+static bool lacks_stacks(const struct process_set *s, const struct traced_process *m)
 {
-	return (c->options.stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
-	       !probe_session__no_bpf(c->probes) && collector_policy_reports(m, GP_FEATURE_OPS) &&
-	       !collector_policy_reports(m, GP_FEATURE_STACKS);
+	return (s->options->stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
+	       !probe_session__no_bpf(s->probes) && traced_process__reports(m, GP_FEATURE_OPS) &&
+	       !traced_process__reports(m, GP_FEATURE_STACKS);
 }
 
 /* The collector takes no stacks any more: operators by uprobes from here on, whose stacks the
  * kernel walks. */
-static void replace_callbacks(struct capture *c, struct traced_process *m)
+static void replace_callbacks(struct process_set *s, struct traced_process *m)
 {
 	struct reason stacks = {0}, why = {0};
 	int nr;
 
 	m->callbacks_replaced = true;
 	m->memory_by_callback = false;
-	c->left_nr++;
+	s->counts.left_nr++;
 	collector_client__feature_error(m->collector, "stacks", &stacks);
-	probe_session__set_stack_tops(c->probes, m->index, 0);
-	capture_retain_features(c, m->collector, GP_FEATURE_CUPTI);
-	nr = capture_probe_process(c, m, &why);
+	probe_session__set_stack_tops(s->probes, m->index, 0);
+	collector_client__retain(m->collector, GP_FEATURE_CUPTI, event_fn(s), s->drain.arg);
+	nr = probing_attach(s, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 	log_warn("%d: stacks can no longer be taken within the process (%s): operators come by "
 		 "uprobes from now on%s",
-		 (int)m->process->pid, stacks.text, c->options.shapes ? ", without shapes" : "");
+		 (int)m->process->pid, stacks.text, s->options->shapes ? ", without shapes" : "");
 }
 
-static void emit_no_gpu(struct capture *c, const struct traced_process *m, const char *why)
+static void emit_no_gpu(struct process_set *s, const struct traced_process *m, const char *why)
 {
-	gpu_unavailable__note(&c->gpu_unavailable, m->process->pid, why);
+	gpu_unavailable__note(&s->gpu_unavailable, m->process->pid, why);
 	log_warn("%d: no GPU times: %s", (int)m->process->pid, why);
 }
 
 /* CUDA has loaded the collector, perhaps only just. */
-static bool is_expected(const struct capture *c, const struct traced_process *m)
+static bool is_expected(const struct process_set *s, const struct traced_process *m)
 {
-	return c->options.invited && !m->collector && !m->collector_refused &&
+	return s->options->invited && !m->collector && !m->collector_refused &&
 	       target_process__library(m->process, "libgpuprof-cupti");
 }
 
-static void adopt(struct capture *c, struct traced_process *m)
+static void adopt(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
-	int err = collector_client__adopt(
-		m->process, m->index, c->options.any_cupti,
-		(struct collector_meanwhile){drain_others, take_events, c}, &why, &m->collector);
+	int err = collector_client__adopt(m->process, m->index, s->options->any_cupti, meanwhile(s),
+					  &why, &m->collector);
 
 	if (!err)
 		log_info("%d: collector put in by CUDA", (int)m->process->pid);
 	if (!err || err == -EAGAIN || err == -ENOENT)
 		return;
 	m->collector_refused = true;
-	emit_no_gpu(c, m, why.text);
+	emit_no_gpu(s, m, why.text);
 }
 
-void collector_policy_poll(struct capture *c, struct traced_process *m)
+void collector_policy_poll(struct process_set *s, struct traced_process *m)
 {
-	if (is_expected(c, m))
-		adopt(c, m);
+	if (is_expected(s, m))
+		adopt(s, m);
 	else if (m->collector && collector_client__has_exited(m->collector))
-		replace_collector(c, m);
-	else if (lacks_stacks(c, m))
-		replace_callbacks(c, m);
+		replace_collector(s, m);
+	else if (lacks_stacks(s, m))
+		replace_callbacks(s, m);
 	else if (!m->collector && m->collector_again_ns &&
-		 clock_now_ns() >= m->collector_again_ns && !probe_session__no_bpf(c->probes))
-		try_again(c, m);
+		 clock_now_ns() >= m->collector_again_ns && !probe_session__no_bpf(s->probes))
+		try_again(s, m);
 }
 
 /* Why the program has not brought its collector along; NULL: it was not to, or has. */
-static const char *missing_why(const struct capture *c, const struct traced_process *m)
+static const char *missing_why(const struct process_set *s, const struct traced_process *m)
 {
-	if (m->collector || m->collector_refused || !traced_process_has_cuda(m))
+	if (m->collector || m->collector_refused || !traced_process__has_cuda(m))
 		return NULL;
-	if (c->options.invited)
+	if (s->options->invited)
 		return "CUDA did not load the collector; attach to the process while it runs";
-	return c->options.uninvited_why;
+	return s->options->uninvited_why;
 }
 
-void collector_policy_emit_missing(struct capture *c, const struct traced_process *m)
+void collector_policy_emit_missing(struct process_set *s, const struct traced_process *m)
 {
-	const char *why = missing_why(c, m);
+	const char *why = missing_why(s, m);
 
 	if (why)
-		emit_no_gpu(c, m, why);
+		emit_no_gpu(s, m, why);
 }
 
-void collector_policy_note_missing(struct capture *c, const struct traced_process *m)
+void collector_policy_note_missing(struct process_set *s, const struct traced_process *m)
 {
-	const char *why = missing_why(c, m);
+	const char *why = missing_why(s, m);
 
 	if (why)
-		gpu_unavailable__note(&c->gpu_unavailable, m->process->pid, why);
+		gpu_unavailable__note(&s->gpu_unavailable, m->process->pid, why);
 }
 
 static void emit_lack(struct traced_process *m)
@@ -408,26 +406,26 @@ static void emit_lack(struct traced_process *m)
 	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
-void collector_policy_follow_cupti(struct capture *c, struct traced_process *m)
+void collector_policy_follow_cupti(struct process_set *s, struct traced_process *m)
 {
-	bool active = collector_policy_reports(m, GP_FEATURE_CUPTI);
+	bool active = traced_process__reports(m, GP_FEATURE_CUPTI);
 	struct reason why = {0};
 	int nr;
 
 	if (active)
-		gpu_unavailable__forget(&c->gpu_unavailable, m->process->pid);
+		gpu_unavailable__forget(&s->gpu_unavailable, m->process->pid);
 	else if (collector_client__requested(m->collector, GP_FEATURE_CUPTI) &&
 		 collector_client__failed_features(m->collector, GP_FEATURE_CUPTI, &why))
-		gpu_unavailable__note(&c->gpu_unavailable, m->process->pid, why.text);
-	if (c->options.invited)
+		gpu_unavailable__note(&s->gpu_unavailable, m->process->pid, why.text);
+	if (s->options->invited)
 		emit_lack(m);
-	if (!c->options.gpu || active == m->api_by_cupti ||
+	if (!s->options->gpu || active == m->api_by_cupti ||
 	    !collector_client__requested(m->collector, GP_FEATURE_CUPTI) ||
 	    !collector_client__follows(m->collector))
 		return;
 	m->api_by_cupti = active;
-	nr = active ? (int)probe_session__detach_api(c->probes, m->index)
-		    : capture_probe_process(c, m, &why);
+	nr = active ? (int)probe_session__detach_api(s->probes, m->index)
+		    : probing_attach(s, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 	else
@@ -435,7 +433,7 @@ void collector_policy_follow_cupti(struct capture *c, struct traced_process *m)
 			 active ? "CUPTI" : "uprobes", nr, active ? "fewer" : "more");
 }
 
-void collector_policy_follow_memory(struct capture *c, struct traced_process *m)
+void collector_policy_follow_memory(struct process_set *s, struct traced_process *m)
 {
 	const uint32_t both = GP_FEATURE_OPS | GP_FEATURE_MEMORY;
 	struct reason memory = {0}, why = {0};
@@ -446,15 +444,15 @@ void collector_policy_follow_memory(struct capture *c, struct traced_process *m)
 	    (collector_client__active(m->collector) & both) != GP_FEATURE_OPS)
 		return;
 	m->memory_by_callback = false;
-	c->left_nr++;
+	s->counts.left_nr++;
 	collector_client__feature_error(m->collector, "memory", &memory);
 	collector_client__release(m->collector, GP_FEATURE_MEMORY);
-	nr = capture_probe_process(c, m, &why);
+	nr = probing_attach(s, m, &why);
 	if (nr < 0)
 		log_warn("%d: cannot be probed: %s", (int)m->process->pid, why.text);
 	log_warn(
 		"%d: allocations can no longer be told within the process (%s): some are missing%s",
 		(int)m->process->pid, memory.text,
-		probe_session__no_bpf(c->probes) ? " from now on"
+		probe_session__no_bpf(s->probes) ? " from now on"
 						 : ", and they come by uprobes from now on");
 }

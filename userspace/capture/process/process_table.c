@@ -48,8 +48,10 @@ void process_table__sweep(struct process_table *r, bool (*is_gone)(const struct 
 	r->nr = kept;
 }
 
-static bool is_mapped(const struct process_table *r, dev_t device, ino_t inode)
+static bool is_mapped(const void *arg, dev_t device, ino_t inode)
 {
+	const struct process_table *r = arg;
+
 	for (size_t i = 0; i < r->nr; i++) {
 		const struct target_process *p = r->items[i]->end ? NULL : r->items[i]->process;
 
@@ -60,12 +62,9 @@ static bool is_mapped(const struct process_table *r, dev_t device, ino_t inode)
 	return false;
 }
 
-bool process_table__lets_go(const struct process_table *r, dev_t device, ino_t inode,
-			    uint32_t *idle_nr)
+struct file_users process_table__file_users(const struct process_table *r)
 {
-	if (is_mapped(r, device, inode))
-		*idle_nr = 0;
-	return (*idle_nr)++ >= 2;
+	return (struct file_users){.is_mapped = is_mapped, .arg = r};
 }
 
 void process_table__done(struct process_table *r)

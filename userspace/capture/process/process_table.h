@@ -9,6 +9,7 @@
 #define GP_CAPTURE_PROCESS_PROCESS_TABLE_H
 
 #include "capture/process/traced_process.h"
+#include "capture/symbols/file_users.h"
 #include "probe/session/session.h"
 
 #include <stddef.h>
@@ -30,11 +31,8 @@ int process_table__add(struct process_table *r, struct traced_process *m);
 void process_table__sweep(struct process_table *r, bool (*is_gone)(const struct traced_process *m),
 			  void (*release)(struct traced_process *m, void *arg), void *arg);
 
-/* A recording begins: whether what is kept of a file is to go. It is if no process maps the file
- * that is still here, and if it has not been used in the two recordings before: *idle_nr counts
- * those, and who uses it sets that to 0. */
-bool process_table__lets_go(const struct process_table *r, dev_t device, ino_t inode,
-			    uint32_t *idle_nr);
+/* Which files the processes map that are still here. Borrows the table. */
+struct file_users process_table__file_users(const struct process_table *r);
 
 /* The number that the next one gets, GP_PROCESSES_MAX: none is free. */
 size_t process_table__next(const struct process_table *r);

@@ -7,6 +7,7 @@
  */
 #include "capture/process/python_threads.h"
 
+#include "capture/process/process_record.h"
 #include "capture/symbols/python_code.h"
 #include "inspect/access/memory.h"
 
@@ -96,14 +97,14 @@ static void walk_thread(const struct target_python *py, uint64_t state, struct t
 		w->event.head.flags = GP_STACK_TRUNCATED;
 }
 
-static int write_thread(struct capture *c, struct traced_process *m, uint16_t number,
+static int write_thread(struct process_set *s, struct traced_process *m, uint16_t number,
 			uint64_t state, uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
 	struct gp_ev_thread_stack ev = {
 		.head = {.kind = GP_EV_THREAD_STACK, .process = number, .time_ns = now_ns}};
 	struct thread_walk w = {.event.head = {.kind = GP_EV_STACK, .process = m->index}};
-	struct segment *to = c->segments.now;
+	struct segment *to = s->recordings->segments.current;
 	int64_t stack;
 	uint64_t self;
 	int err;
@@ -114,17 +115,19 @@ static int write_thread(struct capture *c, struct traced_process *m, uint16_t nu
 	walk_thread(py, state, &w);
 	if (!w.event.frames_nr || !ev.head.tid)
 		return 0;
-	w.event.stack_id = ++c->thread_stacks_nr;
-	stack = stacks__number(&c->stacks, SOURCE_THREADS, w.event.stack_id);
+	w.event.stack_id = ++s->symbols->thread_stacks_nr;
+	stack = stacks__number(&s->symbols->stacks, SOURCE_THREADS, w.event.stack_id);
 	if (stack <= 0)
 		return (int)stack;
 	ev.stack_id = (uint32_t)stack;
-	err = stacks__emit(&c->stacks, to, ev.stack_id);
-	err = err ? err : stacks__put(&c->stacks, m->python, SOURCE_THREADS, &w.event, sizeof(w));
+	err = stacks__emit(&s->symbols->stacks, to, ev.stack_id);
+	err = err ? err
+		  : stacks__put(&s->symbols->stacks, m->python, SOURCE_THREADS, &w.event,
+				sizeof(w));
 	return err ? err : recording_writer__event(to->writer, &ev, sizeof(ev));
 }
 
-static int write_threads(struct capture *c, struct traced_process *m, uint16_t number,
+static int write_threads(struct process_set *s, struct traced_process *m, uint16_t number,
 			 uint64_t now_ns)
 {
 	const struct target_python *py = python_codes__python(m->python);
@@ -138,7 +141,7 @@ static int write_threads(struct capture *c, struct traced_process *m, uint16_t n
 		if (!read_word(py, interp + l->interp_threads, &state))
 			return 0;
 		for (; state && nr < STATES_MAX && !err; nr++) {
-			err = write_thread(c, m, number, state, now_ns);
+			err = write_thread(s, m, number, state, now_ns);
 			if (!read_word(py, state + 8, &state))
 				break;
 		}
@@ -149,22 +152,22 @@ static int write_threads(struct capture *c, struct traced_process *m, uint16_t n
 	return err;
 }
 
-int python_threads_write(struct capture *c, uint64_t now_ns)
+int python_threads_write(struct process_set *s, uint64_t now_ns)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < c->processes.nr && !err; i++) {
-		struct traced_process *m = c->processes.items[i];
-		struct segment *to = c->segments.now;
+	for (size_t i = 0; i < s->table.nr && !err; i++) {
+		struct traced_process *m = s->table.items[i];
+		struct segment *to = s->recordings->segments.current;
 		uint16_t number;
 
 		if (m->end || !m->python || !to || to->broken)
 			continue;
-		err = capture_emit_process(m, to, &number);
-		err = err ? err : write_threads(c, m, number, now_ns);
+		err = process_record__emit(m, to, &number);
+		err = err ? err : write_threads(s, m, number, now_ns);
 		err = err == -ENOSPC && !recording_writer__error(to->writer)
 			      ? 0
-			      : capture_note_error(c, to, err);
+			      : recording_set__note_error(s->recordings, to, err);
 	}
 	return err;
 }

@@ -7,10 +7,10 @@
 #ifndef GP_CAPTURE_PROCESS_PYTHON_THREADS_H
 #define GP_CAPTURE_PROCESS_PYTHON_THREADS_H
 
-#include "capture/private.h"
+#include "capture/process/process_state.h"
 
 /* Writes an event and a stack for each thread of a process whose Python is known (Python stacks are
  * wanted). What moves while it is read is left out or marked. 0 or -errno. */
-int python_threads_write(struct capture *c, uint64_t now_ns);
+int python_threads_write(struct process_set *s, uint64_t now_ns);
 
 #endif /* GP_CAPTURE_PROCESS_PYTHON_THREADS_H */

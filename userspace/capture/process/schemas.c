@@ -3,10 +3,11 @@
 /*
  * What a process's operators may write, from its own library.
  */
-#include "probe/plan/schemas.h"
-#include "capture/private.h"
+#include "capture/process/schemas.h"
 
 #include "base/cleanup.h"
+#include "common/clock.h"
+#include "probe/plan/schemas.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static int add_lines(struct traced_process *m, const char *text, size_t bytes)
 	return buf__error(&m->schemas);
 }
 
-int capture_read_schemas(struct traced_process *m, struct reason *why)
+int traced_process__read_schemas(struct traced_process *m, struct reason *why)
 {
 	const struct target_library *torch = target_process__library(m->process, "libtorch_cpu.so");
 	CLEANUP(buf__done) struct buf lines = {0};

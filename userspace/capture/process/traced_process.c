@@ -6,6 +6,7 @@
  */
 #include "capture/process/traced_process.h"
 
+#include "capture/collector/client.h"
 #include "capture/symbols/python_code.h"
 
 #include <errno.h>
@@ -59,4 +60,15 @@ void traced_process__note_exec(struct traced_process *m, bool follow)
 		m->maps_changed = m->renamed = true;
 	else
 		m->end = PROCESS_EXECED;
+}
+
+bool traced_process__has_cuda(const struct traced_process *m)
+{
+	return target_process__library(m->process, "libcuda.so") ||
+	       target_process__library(m->process, "libcudart.so");
+}
+
+bool traced_process__reports(const struct traced_process *m, uint32_t features)
+{
+	return m->collector && (collector_client__active(m->collector) & features);
 }

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "capture/control/cost.h"
+#include "capture/process/cpu_clocks.h"
 #include "inspect/process/process.h"
 #include "probe/session/session.h"
 #include "wire.h"
@@ -31,7 +31,7 @@ struct traced_process {
 	struct python_codes *python;	    /* where stacks are wanted and can be had, else NULL */
 	bool python_walked;		    /* the kernel knows how */
 	bool python_refused;		    /* why has been told */
-	struct cost_clock cpu, collector_cpu;
+	struct cpu_clock cpu, collector_cpu;
 	int pidfd;
 	uint16_t index;		  /* what events in rings call it; later ones may have the same */
 	uint32_t serial;	  /* counts all processes of the capture, from 0 */
@@ -76,5 +76,11 @@ void traced_process__note_exec(struct traced_process *m, bool follow);
 
 /* Asks the kernel whether it is gone. */
 bool traced_process__has_exited(const struct traced_process *m);
+
+/* Whether CUDA is mapped in the process. */
+bool traced_process__has_cuda(const struct traced_process *m);
+
+/* Whether there is a collector and one of `features` (enum gp_feature bits) is in force. */
+bool traced_process__reports(const struct traced_process *m, uint32_t features);
 
 #endif /* GP_CAPTURE_PROCESS_TRACED_PROCESS_H */

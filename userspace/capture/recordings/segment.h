@@ -46,8 +46,8 @@ struct segment {
 
 /* Those that are being written. */
 struct segments {
-	struct segment *now;	 /* NULL: nothing is recorded */
-	struct segment *closing; /* ended, but its last events may still come; NULL: none */
+	struct segment *current;  /* NULL: nothing is recorded */
+	struct segment *draining; /* ended, but its last events may still come; NULL: none */
 };
 
 /* An empty recording; see recording_writer__new_in(). 0 or -errno with a reason. */

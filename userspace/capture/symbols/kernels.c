@@ -7,7 +7,7 @@
 #include "capture/symbols/kernels.h"
 
 #include "base/intern.h"
-#include "capture/process/process_table.h"
+#include "capture/symbols/file_users.h"
 #include "common/clock.h"
 #include "inspect/elf/elf.h"
 
@@ -33,7 +33,7 @@ struct kernel_symbols {
 	VEC(struct symbol) symbols;
 	bool is_read;	   /* what it has, if anything */
 	uint64_t again_ns; /* it could not be read: not before then */
-	uint32_t idle_nr;  /* see process_table__lets_go() */
+	uint32_t idle_nr;  /* see file_users__let_go() */
 };
 
 static void free_file(struct kernel_symbols *f)
@@ -56,14 +56,14 @@ void kernels__done(struct kernels *k)
 	intern__free(k->texts);
 }
 
-void kernels__poll(struct kernels *k, const struct process_table *processes)
+void kernels__poll(struct kernels *k, const struct file_users *users)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < k->files.nr; i++) {
 		struct kernel_symbols *f = k->files.items[i];
 
-		if (process_table__lets_go(processes, f->device, f->inode, &f->idle_nr))
+		if (file_users__let_go(users, f->device, f->inode, &f->idle_nr))
 			free_file(f);
 		else
 			k->files.items[kept++] = f;

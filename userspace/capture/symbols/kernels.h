@@ -13,7 +13,7 @@
 #include "inspect/process/process.h"
 
 struct kernel_symbols;
-struct process_table;
+struct file_users;
 struct intern;
 
 struct kernels {
@@ -32,7 +32,7 @@ const char *kernels__name(struct kernels *k, const struct target_process *p, uin
 
 /* A recording begins: files that nobody maps, and of which nothing was asked in the two before, are
  * closed. */
-void kernels__poll(struct kernels *k, const struct process_table *processes);
+void kernels__poll(struct kernels *k, const struct file_users *users);
 
 /* What the driver calls a kernel: its handle, and its mangled name or (where that is "") another
  * handle of it. 0 or -ENOMEM. */

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "capture/process/process_table.h"
+#include "capture/symbols/file_users.h"
 #include "common/clock.h"
 #include "inspect/access/process_file.h"
 #include "inspect/elf/elf.h"
@@ -38,7 +38,7 @@ struct module {
 	struct stamp stamp;	 /* when it was read */
 	bool was_read;
 	bool replaced;	  /* another file has its place by now */
-	uint32_t idle_nr; /* see process_table__lets_go() */
+	uint32_t idle_nr; /* see file_users__let_go() */
 };
 
 /* Where the vDSO is in a process. */
@@ -230,14 +230,14 @@ int native_codes__place(struct native_codes *c, const struct target_process *p, 
 	return 0;
 }
 
-void native_codes__poll(struct native_codes *c, const struct process_table *processes)
+void native_codes__poll(struct native_codes *c, const struct file_users *users)
 {
 	for (size_t i = 0; i < c->modules.nr; i++) {
 		struct module *m = &c->modules.items[i];
 
 		/* The vDSO is everybody's. */
 		if (m->symbols && m->inode &&
-		    process_table__lets_go(processes, m->device, m->inode, &m->idle_nr))
+		    file_users__let_go(users, m->device, m->inode, &m->idle_nr))
 			forget_symbols(m);
 	}
 }

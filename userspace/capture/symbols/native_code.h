@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct native_codes;
-struct process_table;
+struct file_users;
 
 /* NULL when out of memory. */
 struct native_codes *native_codes__new(void);
@@ -39,7 +39,7 @@ int native_codes__place(struct native_codes *c, const struct target_process *p, 
 
 /* A recording begins. What nobody maps, and was not used in the two before, is put away; it is read
  * again when it is needed. */
-void native_codes__poll(struct native_codes *c, const struct process_table *processes);
+void native_codes__poll(struct native_codes *c, const struct file_users *users);
 
 /* Whether what the module's file tells is there. */
 bool native_codes__has(const struct native_codes *c, uint32_t module);

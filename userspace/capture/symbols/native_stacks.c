@@ -24,11 +24,11 @@ void native_stacks__done(struct native_stacks *n)
 	vec_done(&n->waiting);
 }
 
-void native_stacks__poll(struct native_stacks *n, const struct process_table *processes)
+void native_stacks__poll(struct native_stacks *n, const struct file_users *users)
 {
 	if (!n->codes)
 		return;
-	native_codes__poll(n->codes, processes);
+	native_codes__poll(n->codes, users);
 	op_frames__poll(&n->ops, n->codes);
 }
 

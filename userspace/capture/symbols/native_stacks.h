@@ -38,7 +38,7 @@ struct native_stacks {
 void native_stacks__done(struct native_stacks *n);
 
 /* A recording begins: see native_codes__poll(). */
-void native_stacks__poll(struct native_stacks *n, const struct process_table *processes);
+void native_stacks__poll(struct native_stacks *n, const struct file_users *users);
 
 /* Takes one stack into `s`, with its new frames. `event` has `bytes` bytes, of which nothing but
  * that they hold its head is believed. 0, -EBADMSG if it is no stack, or -errno. */

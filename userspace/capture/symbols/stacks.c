@@ -136,7 +136,7 @@ int stacks__emit(struct stacks *s, struct segment *to, uint32_t number)
 
 int stacks__keep(struct stacks *s, uint32_t number, const struct frame_list *list)
 {
-	struct segment *const open[] = {s->segments->now, s->segments->closing};
+	struct segment *const open[] = {s->segments->current, s->segments->draining};
 	struct stack_numbers *n = is_now(s, number) ? &s->now : &s->before;
 	int err = kept_stacks__add(&n->kept, number - n->first, list);
 
@@ -198,7 +198,7 @@ static int copy_lines(struct stacks *s, const struct recording_line *lines, size
 int stacks__set_lines(struct stacks *s, uint32_t frame, const struct recording_line *lines,
 		      size_t nr)
 {
-	struct segment *const open[] = {s->segments->now, s->segments->closing};
+	struct segment *const open[] = {s->segments->current, s->segments->draining};
 	struct numbered_frame *f = &s->frames.items[frame - 1];
 	int err = copy_lines(s, lines, nr, &f->lines);
 

@@ -4,8 +4,8 @@
  * Of processes with CUDA whose GPU times a capture does not get: why. Recordings are told, since
  * who reads one later has not seen what was logged.
  */
-#ifndef GP_CAPTURE_COLLECTOR_GPU_UNAVAILABLE_H
-#define GP_CAPTURE_COLLECTOR_GPU_UNAVAILABLE_H
+#ifndef GP_CAPTURE_PROCESS_GPU_UNAVAILABLE_H
+#define GP_CAPTURE_PROCESS_GPU_UNAVAILABLE_H
 
 #include "base/vec.h"
 #include "capture/process/process_table.h"
@@ -38,4 +38,4 @@ int gpu_unavailable__write(const struct gpu_unavailable *l, struct recording_wri
 
 void gpu_unavailable__done(struct gpu_unavailable *l);
 
-#endif /* GP_CAPTURE_COLLECTOR_GPU_UNAVAILABLE_H */
+#endif /* GP_CAPTURE_PROCESS_GPU_UNAVAILABLE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * See gpu_unavailable.h.
+ * One reason for each process, by its pid.
  */
-#include "capture/collector/gpu_unavailable.h"
+#include "capture/process/gpu_unavailable.h"
 
 #include "base/banned.h"
 #include "capture/process/traced_process.h"
