@@ -86,7 +86,7 @@ struct budget_windows *budget_windows__new(struct control *control)
 	return NULL;
 }
 
-static void free_windows(void *self)
+static void budget_free(void *self)
 {
 	struct budget_windows *w = self;
 
@@ -332,7 +332,7 @@ static void step_in_window(struct budget_windows *w, uint64_t time_ns)
 	end_or_cut(w, w->window.last_cost_ns);
 }
 
-static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
+static int budget_on_op(void *self, const struct gp_ev_op *op, const char *name)
 {
 	struct budget_windows *w = self;
 	bool known = step_finder__marker(w->finder), follows;
@@ -358,7 +358,7 @@ static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
 	return 0;
 }
 
-static int follow_cpu_time(void *self, const void *event)
+static int budget_on_event(void *self, const void *event)
 {
 	struct budget_windows *w = self;
 	const struct gp_ev_cpu_time *ev = event;
@@ -368,7 +368,7 @@ static int follow_cpu_time(void *self, const void *event)
 	return 0;
 }
 
-static bool wants_op(const void *self, const struct gp_ev_op *op)
+static bool budget_wants_op(const void *self, const struct gp_ev_op *op)
 {
 	const struct budget_windows *w = self;
 	if (event_is_end_alone(op))
@@ -444,7 +444,7 @@ static int split_window(struct budget_windows *w, uint64_t now_ns)
 	return err;
 }
 
-static int split(void *self, uint64_t now_ns)
+static int budget_split(void *self, uint64_t now_ns)
 {
 	struct budget_windows *w = self;
 	const struct segment *now = w->control->recordings->segments.current;
@@ -470,7 +470,7 @@ static void poll_asleep(struct budget_windows *w, uint64_t now)
 	w->asleep_ns = now;
 }
 
-static int switch_sides(void *self, uint32_t sides, bool on, struct reason *why)
+static int budget_switch_sides(void *self, uint32_t sides, bool on, struct reason *why)
 {
 	struct budget_windows *w = self;
 	uint64_t now = clock_now_ns();
@@ -497,7 +497,7 @@ static int switch_sides(void *self, uint32_t sides, bool on, struct reason *why)
 	return 0;
 }
 
-static void poll_windows(void *self)
+static void budget_poll(void *self)
 {
 	struct budget_windows *w = self;
 	uint64_t now = clock_now_ns(), cost_ns = account(w);
@@ -524,7 +524,7 @@ static void poll_windows(void *self)
 	}
 }
 
-static int timeout_of(const void *self, int timeout_ms)
+static int budget_timeout_ms(const void *self, int timeout_ms)
 {
 	const struct budget_windows *w = self;
 	bool open = w->phase != PHASE_MUTED || w->control->switching;
@@ -533,7 +533,7 @@ static int timeout_of(const void *self, int timeout_ms)
 	return most < timeout_ms ? most : timeout_ms;
 }
 
-static int start(void *self)
+static int budget_start(void *self)
 {
 	struct budget_windows *w = self;
 	struct budget_account begin;
@@ -551,7 +551,7 @@ static int start(void *self)
 	return put_window(w, w->control->run->start_ns, w->control->run->start_ns, 0);
 }
 
-static int end(void *self)
+static int budget_end(void *self)
 {
 	struct budget_windows *w = self;
 	uint64_t cost_ns = account(w);
@@ -568,7 +568,7 @@ static int end(void *self)
 	return err ? err : put_window(w, w->control->run->end_ns, w->control->run->end_ns, 0);
 }
 
-static void fill_status(const void *self, uint64_t now_ns, struct capture_status *status)
+static void budget_status(const void *self, uint64_t now_ns, struct capture_status *status)
 {
 	const struct budget_windows *w = self;
 	status->budgeted = true;
@@ -580,15 +580,15 @@ static void fill_status(const void *self, uint64_t now_ns, struct capture_status
 }
 
 const struct controller_ops budget_windows_ops = {
-	.free = free_windows,
-	.start = start,
-	.on_event = follow_cpu_time,
-	.wants_op = wants_op,
-	.on_op = follow_op,
-	.timeout_ms = timeout_of,
-	.poll = poll_windows,
-	.split = split,
-	.end = end,
-	.switch_sides = switch_sides,
-	.status = fill_status,
+	.free = budget_free,
+	.start = budget_start,
+	.on_event = budget_on_event,
+	.wants_op = budget_wants_op,
+	.on_op = budget_on_op,
+	.timeout_ms = budget_timeout_ms,
+	.poll = budget_poll,
+	.split = budget_split,
+	.end = budget_end,
+	.switch_sides = budget_switch_sides,
+	.status = budget_status,
 };

@@ -58,7 +58,7 @@ struct gpu_windows *gpu_windows__new(struct control *control)
 	return w;
 }
 
-static void free_windows(void *self)
+static void gpu_free(void *self)
 {
 	free(self);
 }
@@ -289,7 +289,7 @@ static void poll_closing(struct gpu_windows *w, uint64_t now, uint64_t cost_ns)
 	w->drained = off;
 }
 
-static void poll_windows(void *self)
+static void gpu_poll(void *self)
 {
 	struct gpu_windows *w = self;
 	uint64_t now = clock_now_ns(), cost_ns;
@@ -311,7 +311,7 @@ static void poll_windows(void *self)
 	w->poll_ns = now;
 }
 
-static int timeout_of(const void *self, int timeout_ms)
+static int gpu_timeout_ms(const void *self, int timeout_ms)
 {
 	const struct gpu_windows *w = self;
 	uint64_t now = clock_now_ns(), until_ns = now + (uint64_t)OPEN_POLL_MS * MS_NS, ms;
@@ -326,7 +326,7 @@ static int timeout_of(const void *self, int timeout_ms)
 	return ms < (uint64_t)timeout_ms ? (int)ms : timeout_ms;
 }
 
-static int start(void *self)
+static int gpu_start(void *self)
 {
 	struct gpu_windows *w = self;
 	w->before = read_account(w, &w->gpu_ns);
@@ -353,7 +353,7 @@ static int put_last(struct gpu_windows *w, uint64_t end_ns)
 	return put_window(w, account(w));
 }
 
-static int split(void *self, uint64_t now_ns)
+static int gpu_split(void *self, uint64_t now_ns)
 {
 	struct gpu_windows *w = self;
 	int err = put_last(w, now_ns);
@@ -368,24 +368,24 @@ static int split(void *self, uint64_t now_ns)
 	return err;
 }
 
-static int end(void *self)
+static int gpu_end(void *self)
 {
 	struct gpu_windows *w = self;
 	return put_last(w, w->control->run->end_ns);
 }
 
-static int flush(void *self, uint64_t now_ns)
+static int gpu_flush(void *self, uint64_t now_ns)
 {
 	struct gpu_windows *w = self;
 	return w->phase == PHASE_NONE && w->any_in_recording ? put_none(w, now_ns) : 0;
 }
 
 const struct controller_ops gpu_windows_ops = {
-	.free = free_windows,
-	.start = start,
-	.timeout_ms = timeout_of,
-	.poll = poll_windows,
-	.split = split,
-	.flush = flush,
-	.end = end,
+	.free = gpu_free,
+	.start = gpu_start,
+	.timeout_ms = gpu_timeout_ms,
+	.poll = gpu_poll,
+	.split = gpu_split,
+	.flush = gpu_flush,
+	.end = gpu_end,
 };

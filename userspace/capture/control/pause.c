@@ -48,7 +48,7 @@ static int write_pause(struct pause *p, int side, uint64_t now_ns)
 	return recording_set__put(p->control->recordings, &ev, sizeof(ev));
 }
 
-static int switch_sides(void *self, uint32_t what, bool on, struct reason *why)
+static int pause_switch_sides(void *self, uint32_t what, bool on, struct reason *why)
 {
 	struct pause *p = self;
 	uint32_t off = on ? p->control->off & ~what : p->control->off | what;
@@ -68,7 +68,7 @@ static int switch_sides(void *self, uint32_t what, bool on, struct reason *why)
 	return 0;
 }
 
-static void poll_pause(void *self)
+static void pause_poll(void *self)
 {
 	struct pause *p = self;
 	struct control *control = p->control;
@@ -84,7 +84,7 @@ static void poll_pause(void *self)
 			p->since_ns[i] = now;
 }
 
-static int end(void *self)
+static int pause_end(void *self)
 {
 	struct pause *p = self;
 	int err = 0;
@@ -96,7 +96,7 @@ static int end(void *self)
 }
 
 /* What is paused is written as far as it goes, and goes on. */
-static int flush(void *self, uint64_t now_ns)
+static int pause_flush(void *self, uint64_t now_ns)
 {
 	struct pause *p = self;
 	int err = 0;
@@ -110,16 +110,16 @@ static int flush(void *self, uint64_t now_ns)
 	return err;
 }
 
-static int split(void *self, uint64_t now_ns)
+static int pause_split(void *self, uint64_t now_ns)
 {
 	const struct pause *p = self;
 	const struct segment *now = p->control->recordings->segments.current;
 
-	return now && !now->broken ? flush(self, now_ns) : 0;
+	return now && !now->broken ? pause_flush(self, now_ns) : 0;
 }
 
 /* Pauses that are over are in control->paused_ns. */
-static void fill_status(const void *self, uint64_t now_ns, struct capture_status *status)
+static void pause_status(const void *self, uint64_t now_ns, struct capture_status *status)
 {
 	const struct pause *p = self;
 
@@ -129,10 +129,10 @@ static void fill_status(const void *self, uint64_t now_ns, struct capture_status
 
 const struct controller_ops pause_ops = {
 	.free = free,
-	.poll = poll_pause,
-	.split = split,
-	.flush = flush,
-	.end = end,
-	.switch_sides = switch_sides,
-	.status = fill_status,
+	.poll = pause_poll,
+	.split = pause_split,
+	.flush = pause_flush,
+	.end = pause_end,
+	.switch_sides = pause_switch_sides,
+	.status = pause_status,
 };

@@ -86,7 +86,7 @@ static void rotate(struct rotation *r)
 	}
 }
 
-static void poll_rotation(void *self)
+static void rotation_poll(void *self)
 {
 	struct rotation *r = self;
 	struct segments *s = r->segments;
@@ -101,5 +101,5 @@ static void poll_rotation(void *self)
 
 const struct controller_ops rotation_ops = {
 	.free = free,
-	.poll = poll_rotation,
+	.poll = rotation_poll,
 };

@@ -68,7 +68,7 @@ static void put_in_force(struct sampling *s, uint64_t before_ns)
 		  (double)SECOND_NS / (double)r->period_ns, r->cpus, r->sample_ns, r->owed_ns);
 }
 
-static void prepare(void *self)
+static void sampling_prepare(void *self)
 {
 	struct sampling *s = self;
 	struct rate_account begin = {.now_ns = s->control->run->start_ns};
@@ -90,7 +90,7 @@ static void warn_over(struct sampling *s)
 		 s->control->options->overhead_pct);
 }
 
-static void polled(void *self, uint64_t cpu_ns)
+static void sampling_polled(void *self, uint64_t cpu_ns)
 {
 	struct sampling *s = self;
 	bool off = s->control->off & CAPTURE_CPU || s->control->switching;
@@ -114,7 +114,7 @@ static void polled(void *self, uint64_t cpu_ns)
 }
 
 /* A recording knows how often samples were due in its time. */
-static int split(void *self, uint64_t now_ns)
+static int sampling_split(void *self, uint64_t now_ns)
 {
 	struct sampling *s = self;
 	struct segment *ends = s->control->recordings->segments.current;
@@ -125,17 +125,17 @@ static int split(void *self, uint64_t now_ns)
 	return 0;
 }
 
-static int end(void *self)
+static int sampling_end(void *self)
 {
 	const struct sampling *s = self;
 
-	return split(self, s->control->run->end_ns);
+	return sampling_split(self, s->control->run->end_ns);
 }
 
 const struct controller_ops sampling_ops = {
 	.free = free,
-	.prepare = prepare,
-	.polled = polled,
-	.split = split,
-	.end = end,
+	.prepare = sampling_prepare,
+	.polled = sampling_polled,
+	.split = sampling_split,
+	.end = sampling_end,
 };

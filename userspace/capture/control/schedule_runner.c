@@ -54,7 +54,7 @@ struct schedule_runner *schedule_runner__new(struct control *control)
 	return NULL;
 }
 
-static void free_runner(void *self)
+static void schedule_free(void *self)
 {
 	struct schedule_runner *s = self;
 
@@ -200,7 +200,7 @@ static int boundary(struct schedule_runner *s, uint32_t tid, uint64_t time_ns)
 	return err;
 }
 
-static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
+static int schedule_on_op(void *self, const struct gp_ev_op *op, const char *name)
 {
 	struct schedule_runner *s = self;
 	uint64_t time_ns;
@@ -216,7 +216,7 @@ static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
 	return 0;
 }
 
-static void poll_runner(void *self)
+static void schedule_poll(void *self)
 {
 	struct schedule_runner *s = self;
 	uint64_t now = clock_now_ns();
@@ -230,7 +230,7 @@ static void poll_runner(void *self)
 		s->all_on_since_ns = now;
 }
 
-static int start(void *self)
+static int schedule_start(void *self)
 {
 	struct schedule_runner *s = self;
 	s->wants_all = true;
@@ -240,7 +240,7 @@ static int start(void *self)
 	return open_file(s, s->control->run->start_ns);
 }
 
-static int refuse_switch(void *self, uint32_t sides, bool on, struct reason *why)
+static int schedule_switch_sides(void *self, uint32_t sides, bool on, struct reason *why)
 {
 	(void)self;
 	(void)sides;
@@ -249,14 +249,14 @@ static int refuse_switch(void *self, uint32_t sides, bool on, struct reason *why
 			  "a capture by steps goes by its schedule; it cannot be switched");
 }
 
-static int may_flush(const void *self, struct reason *why)
+static int schedule_may_flush(const void *self, struct reason *why)
 {
 	(void)self;
 	return reason_set(why, -EBUSY,
 			  "a capture by steps writes a recording for each cycle; read those");
 }
 
-static void fill_status(const void *self, uint64_t now_ns, struct capture_status *status)
+static void schedule_status(const void *self, uint64_t now_ns, struct capture_status *status)
 {
 	const struct schedule_runner *s = self;
 
@@ -268,11 +268,11 @@ static void fill_status(const void *self, uint64_t now_ns, struct capture_status
 }
 
 const struct controller_ops schedule_runner_ops = {
-	.free = free_runner,
-	.start = start,
-	.on_op = follow_op,
-	.poll = poll_runner,
-	.switch_sides = refuse_switch,
-	.may_flush = may_flush,
-	.status = fill_status,
+	.free = schedule_free,
+	.start = schedule_start,
+	.on_op = schedule_on_op,
+	.poll = schedule_poll,
+	.switch_sides = schedule_switch_sides,
+	.may_flush = schedule_may_flush,
+	.status = schedule_status,
 };

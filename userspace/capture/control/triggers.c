@@ -56,7 +56,7 @@ struct triggers *triggers__new(struct control *control)
 	return NULL;
 }
 
-static void free_triggers(void *self)
+static void triggers_free(void *self)
 {
 	struct triggers *t = self;
 
@@ -137,7 +137,7 @@ static bool has_unwound(const struct gp_ev_head *refused, const struct gp_ev_op 
 	       op->head.time_ns >= refused->time_ns;
 }
 
-static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
+static int triggers_on_op(void *self, const struct gp_ev_op *op, const char *name)
 {
 	struct triggers *t = self;
 	uint64_t time_ns;
@@ -152,7 +152,7 @@ static int follow_op(void *self, const struct gp_ev_op *op, const char *name)
 
 /* ---- others ---- */
 
-static int follow_event(void *self, const void *event)
+static int triggers_on_event(void *self, const void *event)
 {
 	struct triggers *t = self;
 	const struct gp_ev_head *head = event;
@@ -176,7 +176,7 @@ static int follow_event(void *self, const void *event)
 		       });
 }
 
-static void poll_triggers(void *self)
+static void triggers_poll(void *self)
 {
 	struct triggers *t = self;
 	uint64_t now_ns = clock_now_ns(), since_ns;
@@ -226,8 +226,8 @@ bool triggers__take(struct triggers *t, struct gp_ev_trigger *ret_trigger)
 }
 
 const struct controller_ops triggers_ops = {
-	.free = free_triggers,
-	.on_event = follow_event,
-	.on_op = follow_op,
-	.poll = poll_triggers,
+	.free = triggers_free,
+	.on_event = triggers_on_event,
+	.on_op = triggers_on_op,
+	.poll = triggers_poll,
 };
