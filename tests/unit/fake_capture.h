@@ -465,7 +465,7 @@ static inline void fake_join(struct fake *f, uint32_t features)
 	assert_int_equal(target_process__new(getpid(), NULL, &p), 0);
 	assert_int_equal(traced_process__init(m, p, NULL), 0);
 	assert_int_equal(process_table__add(&f->processes.table, m), 0);
-	m->rank = m->world_size = -1;
+	m->job.rank = m->job.world_size = -1;
 	assert_int_equal(collector_client__new(p, m->index, features, false, NULL, none, NULL,
 					       &m->collector),
 			 0);

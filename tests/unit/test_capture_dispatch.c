@@ -247,9 +247,9 @@ static void test_processes_are_notified(void **state)
 	fake_ring_add(e->f->probes, &unwind, sizeof(unwind));
 	dispatch__drain(&e->d);
 	assert_int_equal(e->f->process->exit_status, 256);
-	assert_true(e->f->process->maps_changed);
+	assert_true(e->f->process->maps.changed);
 	assert_int_equal(e->f->probes->unwinds_nr, 1);
-	e->f->process->maps_changed = false;
+	e->f->process->maps.changed = false;
 	exec.what = GP_PROCESS_EXEC;
 	fake_ring_add(e->f->probes, &exec, sizeof(exec));
 	dispatch__drain(&e->d);

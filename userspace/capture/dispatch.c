@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the kernel's programs report and what a collector inside a process reports go the same way
- * from here on.
+ * Takes events out of both rings. Those of the kernel's programs and of the collectors go the same
+ * way from here on.
  */
 #include "capture/dispatch.h"
 
@@ -43,7 +43,7 @@ static void notify_processes(struct dispatch *d, struct traced_process *m, const
 		process_set__note_event(d->processes, m, event);
 		break;
 	case GP_EV_MAPS:
-		m->maps_changed = true;
+		m->maps.changed = true;
 		break;
 	case GP_EV_NATIVE:
 		probing_follow_maps(d->processes, m);

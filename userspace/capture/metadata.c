@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The keys of FORMAT.md's description, and the counters. Asks everything below, and is asked by the
- * recording set's hooks alone.
+ * Writes the keys of FORMAT.md's description, and the counters. It asks the rooms below; the
+ * recording set calls it through its hooks.
  */
 #include "capture/metadata.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector inside one process. It leaves by itself when gpuprof is silent for three seconds or
- * has died, so whatever happens here the process ends up without it.
+ * One collector and its life. It leaves by itself when gpuprof is silent for three seconds or has
+ * died: whatever happens here, the process ends up without it.
  */
 #include "capture/collector/client.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector inside one process, seen from gpuprof: put in, told what to collect, drained, and
- * taken out of action again.
+ * The collector inside one process, as gpuprof sees it: put in, asked for features, drained and
+ * taken out again.
  */
 #ifndef GP_CAPTURE_COLLECTOR_CLIENT_H
 #define GP_CAPTURE_COLLECTOR_CLIENT_H

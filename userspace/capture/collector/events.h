@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From what a collector wrote to what gpuprof believes: one event at a time, in memory that the
- * target cannot reach. Internal to capture/.
+ * Validation of what a collector wrote: one event at a time, in memory that the target cannot
+ * reach.
  */
 #ifndef GP_CAPTURE_COLLECTOR_EVENTS_H
 #define GP_CAPTURE_COLLECTOR_EVENTS_H

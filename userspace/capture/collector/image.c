@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector's library as a file, for processes that CUDA is to load it into. It stays, like the
- * plans beside it; its name says which one it is, and its content is compared each time.
+ * The collector's library as a file, for processes into which CUDA loads it. The file stays, like
+ * the plans beside it: its name has the version in it, and its content is compared each time.
  */
 #include "capture/collector/client.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Holds a process's threads still outside of CUDA when its collector waits for that, as CUPTI is to
- * come or go (collector/runtime/quiesce.h says why).
+ * Holds a process's threads outside of CUDA when its collector asks for that, because CUPTI is
+ * about to be attached or detached (collector/runtime/quiesce.h says why).
  */
 #ifndef GP_CAPTURE_COLLECTOR_QUIESCE_H
 #define GP_CAPTURE_COLLECTOR_QUIESCE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Finding, mapping and draining the collector's ring. `tail` is our own word and never read back
- * from the page; `head` is read once per drain and believed only as far as the ring is long. What
- * was read is cleared before it is given back: that is what writers rely on.
+ * Finding, mapping and draining the collector's ring. `tail` is gpuprof's own word and never read
+ * back from the page; `head` is read once per drain and trusted only as far as the ring is long.
+ * What was read is cleared before it is given back: writers rely on that.
  */
 #include "capture/collector/ring_reader.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * NSpid of /proc/PID/task/TID/status lists a thread's ids from our namespace to its innermost; what
- * the collector writes is the last of them. Threads come and go: an unknown id makes us read the
- * tasks again, at most once per round, and everything is forgotten now and then.
+ * Reads thread ids from /proc. NSpid of /proc/PID/task/TID/status lists a thread's ids from
+ * gpuprof's namespace to the innermost; the collector writes the last of them. An unknown id makes
+ * gpuprof read the tasks again, at most once per drain. The map is emptied now and then, since
+ * threads come and go.
  */
 #include "capture/collector/tid_map.h"
 

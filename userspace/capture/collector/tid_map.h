@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Thread ids as a process sees them (in its innermost PID namespace) to those of gpuprof's.
- * Internal to capture/.
+ * Maps a process's own thread ids (in its innermost PID namespace) to gpuprof's.
  */
 #ifndef GP_CAPTURE_COLLECTOR_TID_MAP_H
 #define GP_CAPTURE_COLLECTOR_TID_MAP_H

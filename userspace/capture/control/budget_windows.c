@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Windows of exact collection. One is asked for; when all collectors are at work it waits for a
- * step to begin, and is open from there on, until it has had the steps that it was to have or is
- * asked to be off. What comes before and after is in the file and no part of the recording.
+ * Windows of exact collection. When one is due, the collectors are asked for everything; once all
+ * have followed, it waits for a step to begin. It is open from there until it has had its steps, or
+ * is asked to close. Events from before and after it are in the file, but not in a window.
  */
 #include "capture/control/budget_windows.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The account of a capture. CPU time is read from clocks; what callbacks and probes cost is their
- * number times what one costs, which is measured too: of callbacks by step_cost, where steps with
- * and without them can be compared, else by those that collectors have timed. While the ends of
- * annotations alone are told there is nothing to compare with: what is timed then is apart.
+ * The account of a capture. CPU time is read from clocks. Callbacks and probes are counted, and
+ * cost their number times what one costs, which is measured as well: by step_cost, where steps with
+ * and without callbacks can be compared, else by the callbacks that collectors have timed. While
+ * collectors report nothing but the ends of annotations there is nothing to compare with: callbacks
+ * timed then have an account of their own.
  */
 #include "capture/control/cost.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Windows by time, of a length that is known when they open. One opens when all collectors have
- * their records on, and is over when they are asked to have them off; what comes before and after
- * that is in the file and in no window. Where the next one may follow at once records stay on.
+ * Windows of a length that is known when they open. One opens when all collectors have their
+ * records on, and is over when they are asked to switch them off; records from before and after it
+ * are in the file, but not in a window. Records stay on where the next window may follow at once.
  */
 #include "capture/control/gpu_windows.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CUPTI's records in a capture of samples that keeps to a budget: on in windows of time, as often
- * as half of the budget allows, or all the time where that is enough. In between CUPTI stays taken,
+ * CUPTI's records in a capture of samples within a budget: on in windows of time, as often as half
+ * of the budget allows, or all the time where that is enough. Between windows CUPTI stays attached
  * with its records off.
  */
 #ifndef GP_CAPTURE_CONTROL_GPU_WINDOWS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A pause counts from when everything is known to be off to when it is asked to be on again:
- * nothing that was recorded lies in it.
+ * A pause counts from when everything is known to be off until it is asked to be on again: no
+ * recorded event lies in it.
  */
 #include "capture/control/pause.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One recording ends and the next begins while events flow: from then on what ended before goes
- * into the one, what ended after into the other, until everything that was on its way then has
- * come.
+ * One recording ends and the next begins while events flow. Events that ended before the border go
+ * into the old one, later ones into the new one, until all that was on its way has come.
  */
 #include "capture/control/rotation.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What gpuprof itself spends for samples is the thread that looks at waiting threads, and the one
- * that takes events, in that: not the making of unwind tables, of reports or of HTTP answers.
+ * The rate in force. Of gpuprof's own CPU time two threads count: the one that looks at waiting
+ * threads, and the one that takes events. Unwind tables, reports and HTTP answers do not.
  */
 #include "capture/control/sampling.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Triggers watch what is on its way into recordings. Steps are those of the first process, as by
- * steps.
+ * Triggers see each event on its way into a recording. Steps are those of the first process.
  */
 #include "capture/control/triggers.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is watched for while a capture goes on: a slow step, memory that is refused, a program that
- * stands still. Each is written into the recording in progress.
+ * Watches for a slow step, memory that is refused, and a program that hangs. Each is written into
+ * the recording in progress.
  */
 #ifndef GP_CAPTURE_CONTROL_TRIGGERS_H
 #define GP_CAPTURE_CONTROL_TRIGGERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * How far a capture is: every room asks, capture.c alone starts and stops it.
+ * How far a capture is. Every room reads it; capture.c starts and stops it.
  */
 #ifndef GP_CAPTURE_CORE_RUN_H
 #define GP_CAPTURE_CORE_RUN_H

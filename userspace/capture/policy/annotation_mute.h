@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What is told between windows of collection: the ends of annotations; or, where even that costs
- * too much, those right before and after a window alone, so that its steps can be compared with
- * some outside. Pure: what is in, what is to be done out; capture/control/budget_windows.c carries
- * it out. Private to this room.
+ * What collectors report between windows: the ends of annotations, or, where even that is over the
+ * budget, only those right before and after a window, so that its steps can be compared with some
+ * outside. Pure: state in, orders out; capture/control/budget_windows.c carries them out.
  */
 #ifndef GP_CAPTURE_POLICY_ANNOTATION_MUTE_H
 #define GP_CAPTURE_POLICY_ANNOTATION_MUTE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * torch.profiler.schedule: what is to be done in which step.
+ * torch.profiler.schedule: what to do in which step.
  */
 #ifndef GP_CAPTURE_POLICY_SCHEDULE_H
 #define GP_CAPTURE_POLICY_SCHEDULE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What it costs a thread that its operators are told, measured on the thread itself: the CPU time
- * of steps inside windows of collection against that of the steps right before and after, window by
- * window. So it holds all of it, what PyTorch does for a callback and what caches forget too.
+ * What it costs a thread that its operators are reported, measured on the thread itself: the CPU
+ * time of steps inside windows against that of the steps right before and after, window by window.
+ * That includes what PyTorch does for a callback, and cold caches.
  */
 #ifndef GP_CAPTURE_POLICY_STEP_COST_H
 #define GP_CAPTURE_POLICY_STEP_COST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Steps while they happen.
+ * Steps found from one op after another: annotations first, a cycle of ops where there are none.
  */
 #include "capture/policy/step_finder.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CPU time of steps, from readings of a thread's CPU time that the collector takes where an
- * annotation ends: not at each of them, so several steps may lie between two. Pure. Private to this
- * room.
+ * CPU time of steps, from readings of a thread's CPU time that the collector takes at the ends of
+ * annotations. It does not take one at each, so several steps may lie between two. Pure.
  */
 #ifndef GP_CAPTURE_POLICY_STEP_TIMES_H
 #define GP_CAPTURE_POLICY_STEP_TIMES_H

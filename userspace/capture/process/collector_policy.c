@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a process's collector takes off the probes, and who does it where the collector cannot or
- * does not any more.
+ * A process's collector reports what probes would otherwise see. This decides what it is asked for,
+ * and puts probes in its place where it cannot report, or stops reporting.
  */
 #include "capture/process/collector_policy.h"
 
@@ -79,8 +79,8 @@ static void note_memory(const struct process_set *s, struct traced_process *m)
 
 	if (!m->collector || !collector_client__requested(m->collector, GP_FEATURE_MEMORY))
 		return;
-	m->memory_by_callback = traced_process__reports(m, GP_FEATURE_MEMORY);
-	if (m->memory_by_callback)
+	m->state.memory_by_callback = traced_process__reports(m, GP_FEATURE_MEMORY);
+	if (m->state.memory_by_callback)
 		return;
 	collector_client__feature_error(m->collector, "memory", &why);
 	collector_client__release(m->collector, GP_FEATURE_MEMORY);
@@ -112,12 +112,12 @@ static void note_lack(struct process_set *s, const struct traced_process *m, con
 static void note_refusal(struct process_set *s, struct traced_process *m, int err,
 			 const struct reason *why)
 {
-	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->collector_tries < COLLECTOR_TRIES;
+	bool may_pass = (err == -EAGAIN || err == -EBUSY) && m->state.tries < COLLECTOR_TRIES;
 
 	note_lack(s, m, why->text);
-	m->collector_again_ns = may_pass ? clock_now_ns() + COLLECTOR_AGAIN_NS : 0;
-	log_at(m->collector_tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid,
-	       why->text, may_pass ? "; it is tried again" : "");
+	m->state.again_ns = may_pass ? clock_now_ns() + COLLECTOR_AGAIN_NS : 0;
+	log_at(m->state.tries ? LOG_INFO : LOG_WARN, "%d: %s%s", (int)m->process->pid, why->text,
+	       may_pass ? "; it is tried again" : "");
 }
 
 /* What is done while a collector is waited for: the others are drained. */
@@ -162,8 +162,8 @@ void collector_policy_inject(struct process_set *s, struct traced_process *m, ui
 	if (features)
 		err = collector_client__new(m->process, m->index, features, s->options->any_cupti,
 					    python, meanwhile(s), &why, &m->collector);
-	m->collector_err = err;
-	m->collector_why = why;
+	m->state.err = err;
+	m->state.why = why;
 	if (m->collector)
 		s->stops_ns += collector_client__take_held_ns(m->collector);
 	if ((err || why.text[0]) && (features & GP_FEATURE_CUPTI))
@@ -189,18 +189,18 @@ static void follow_cuda(struct process_set *s, struct traced_process *m)
 		return;
 	if (m->collector)
 		collector_client__request(m->collector, GP_FEATURE_CUPTI);
-	else if (!m->collector_refused)
+	else if (!m->state.refused)
 		collector_policy_inject(s, m, GP_FEATURE_CUPTI);
-	m->collector_refused = m->collector_refused || !m->collector;
+	m->state.refused = m->state.refused || !m->collector;
 }
 
 bool collector_policy_was_all(const struct process_set *s, const struct traced_process *m,
 			      struct reason *why)
 {
-	if (!probe_session__no_bpf(s->probes) || m->collector || !m->collector_err)
+	if (!probe_session__no_bpf(s->probes) || m->collector || !m->state.err)
 		return false;
-	(void)reason_set(why, m->collector_err, "cannot attach to %d by the collector alone: %s",
-			 (int)m->process->pid, m->collector_why.text);
+	(void)reason_set(why, m->state.err, "cannot attach to %d by the collector alone: %s",
+			 (int)m->process->pid, m->state.why.text);
 	return true;
 }
 
@@ -211,17 +211,17 @@ static void follow_torch(struct process_set *s, struct traced_process *m)
 	struct reason why = {0};
 	bool may_pass;
 
-	if (m->collector || m->collector_refused || m->collector_again_ns > clock_now_ns())
+	if (m->collector || m->state.refused || m->state.again_ns > clock_now_ns())
 		return;
 	collector_policy_inject(s, m, COLLECTOR_POLICY_ALL);
 	if (m->collector)
 		log_info("%d: the collector is in it", (int)m->process->pid);
-	if (m->collector || !m->collector_err || traced_process__has_exited(m))
+	if (m->collector || !m->state.err || traced_process__has_exited(m))
 		return;
-	may_pass = m->collector_err == -EAGAIN || m->collector_err == -EBUSY;
-	m->collector_refused = !may_pass;
-	m->collector_again_ns = clock_now_ns() + SECOND_NS;
-	if ((m->collector_refused || ++m->collector_tries == COLLECTOR_TRIES) &&
+	may_pass = m->state.err == -EAGAIN || m->state.err == -EBUSY;
+	m->state.refused = !may_pass;
+	m->state.again_ns = clock_now_ns() + SECOND_NS;
+	if ((m->state.refused || ++m->state.tries == COLLECTOR_TRIES) &&
 	    collector_policy_was_all(s, m, &why))
 		log_warn("%s%s", why.text, may_pass ? "; it is tried again" : "");
 }
@@ -236,15 +236,15 @@ void collector_policy_follow_libraries(struct process_set *s, struct traced_proc
 uint64_t collector_policy_drain_deadline_ns(const struct process_set *s,
 					    const struct traced_process *m)
 {
-	return probe_session__no_bpf(s->probes) && !m->collector && !m->collector_refused
+	return probe_session__no_bpf(s->probes) && !m->collector && !m->state.refused
 		       ? LOOK_OFTEN_NS
 		       : SECOND_NS;
 }
 
 static void try_again(struct process_set *s, struct traced_process *m)
 {
-	m->collector_again_ns = 0;
-	m->collector_tries++;
+	m->state.again_ns = 0;
+	m->state.tries++;
 	collector_policy_inject(s, m, GP_FEATURE_CUPTI);
 	if (m->collector)
 		log_info("%d: the collector is in it after all", (int)m->process->pid);
@@ -264,8 +264,8 @@ void collector_policy_stop(struct process_set *s, struct collector_client *g, bo
 
 void collector_policy_drop(struct process_set *s, struct traced_process *m, bool gone)
 {
-	m->had_collector = true;
-	m->memory_by_callback = false;
+	m->state.had = true;
+	m->state.memory_by_callback = false;
 	probe_session__set_stack_tops(s->probes, m->index, 0);
 	collector_policy_stop(s, m->collector, gone);
 	if (!s->run->failed)
@@ -288,7 +288,7 @@ static void replace_collector(struct process_set *s, struct traced_process *m)
 		 probe_session__no_bpf(s->probes) ? "" : " and come by uprobes from now on",
 		 s->options->shapes && !probe_session__no_bpf(s->probes) ? ", without shapes" : "",
 		 traced_process__has_cuda(m) ? "; what GPUs do is missing" : "");
-	m->collector_refused = !probe_session__no_bpf(s->probes);
+	m->state.refused = !probe_session__no_bpf(s->probes);
 	s->counts.left_nr++;
 	if (collector_client__supports(m->collector, GP_FEATURE_CUPTI))
 		gpu_unavailable__note(&s->gpu_unavailable, m->process->pid,
@@ -303,7 +303,7 @@ static void replace_collector(struct process_set *s, struct traced_process *m)
 
 static bool lacks_stacks(const struct process_set *s, const struct traced_process *m)
 {
-	return (s->options->stacks & GP_STACK_WANT_PYTHON) && !m->callbacks_replaced &&
+	return (s->options->stacks & GP_STACK_WANT_PYTHON) && !m->state.callbacks_replaced &&
 	       !probe_session__no_bpf(s->probes) && traced_process__reports(m, GP_FEATURE_OPS) &&
 	       !traced_process__reports(m, GP_FEATURE_STACKS);
 }
@@ -315,8 +315,8 @@ static void replace_callbacks(struct process_set *s, struct traced_process *m)
 	struct reason stacks = {0}, why = {0};
 	int nr;
 
-	m->callbacks_replaced = true;
-	m->memory_by_callback = false;
+	m->state.callbacks_replaced = true;
+	m->state.memory_by_callback = false;
 	s->counts.left_nr++;
 	collector_client__feature_error(m->collector, "stacks", &stacks);
 	probe_session__set_stack_tops(s->probes, m->index, 0);
@@ -338,7 +338,7 @@ static void emit_no_gpu(struct process_set *s, const struct traced_process *m, c
 /* CUDA has loaded the collector, perhaps only just. */
 static bool is_expected(const struct process_set *s, const struct traced_process *m)
 {
-	return s->options->invited && !m->collector && !m->collector_refused &&
+	return s->options->invited && !m->collector && !m->state.refused &&
 	       target_process__library(m->process, "libgpuprof-cupti");
 }
 
@@ -352,7 +352,7 @@ static void adopt(struct process_set *s, struct traced_process *m)
 		log_info("%d: collector put in by CUDA", (int)m->process->pid);
 	if (!err || err == -EAGAIN || err == -ENOENT)
 		return;
-	m->collector_refused = true;
+	m->state.refused = true;
 	emit_no_gpu(s, m, why.text);
 }
 
@@ -364,15 +364,15 @@ void collector_policy_poll(struct process_set *s, struct traced_process *m)
 		replace_collector(s, m);
 	else if (lacks_stacks(s, m))
 		replace_callbacks(s, m);
-	else if (!m->collector && m->collector_again_ns &&
-		 clock_now_ns() >= m->collector_again_ns && !probe_session__no_bpf(s->probes))
+	else if (!m->collector && m->state.again_ns && clock_now_ns() >= m->state.again_ns &&
+		 !probe_session__no_bpf(s->probes))
 		try_again(s, m);
 }
 
 /* Why the program has not brought its collector along; NULL: it was not to, or has. */
 static const char *missing_why(const struct process_set *s, const struct traced_process *m)
 {
-	if (m->collector || m->collector_refused || !traced_process__has_cuda(m))
+	if (m->collector || m->state.refused || !traced_process__has_cuda(m))
 		return NULL;
 	if (s->options->invited)
 		return "CUDA did not load the collector; attach to the process while it runs";
@@ -399,10 +399,10 @@ static void emit_lack(struct traced_process *m)
 {
 	struct reason why = {0};
 
-	if (m->lack_emitted ||
+	if (m->state.lack_logged ||
 	    !collector_client__failed_features(m->collector, GP_FEATURE_CUPTI, &why))
 		return;
-	m->lack_emitted = true;
+	m->state.lack_logged = true;
 	log_warn("%d: %s", (int)m->process->pid, why.text);
 }
 
@@ -419,11 +419,11 @@ void collector_policy_follow_cupti(struct process_set *s, struct traced_process 
 		gpu_unavailable__note(&s->gpu_unavailable, m->process->pid, why.text);
 	if (s->options->invited)
 		emit_lack(m);
-	if (!s->options->gpu || active == m->api_by_cupti ||
+	if (!s->options->gpu || active == m->state.api_by_cupti ||
 	    !collector_client__requested(m->collector, GP_FEATURE_CUPTI) ||
 	    !collector_client__follows(m->collector))
 		return;
-	m->api_by_cupti = active;
+	m->state.api_by_cupti = active;
 	nr = active ? (int)probe_session__detach_api(s->probes, m->index)
 		    : probing_attach(s, m, &why);
 	if (nr < 0)
@@ -439,11 +439,11 @@ void collector_policy_follow_memory(struct process_set *s, struct traced_process
 	struct reason memory = {0}, why = {0};
 	int nr;
 
-	if (!m->memory_by_callback || !collector_client__requested(m->collector, both) ||
+	if (!m->state.memory_by_callback || !collector_client__requested(m->collector, both) ||
 	    !collector_client__follows(m->collector) ||
 	    (collector_client__active(m->collector) & both) != GP_FEATURE_OPS)
 		return;
-	m->memory_by_callback = false;
+	m->state.memory_by_callback = false;
 	s->counts.left_nr++;
 	collector_client__feature_error(m->collector, "memory", &memory);
 	collector_client__release(m->collector, GP_FEATURE_MEMORY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The collector of one process of a capture: when it is put in, what is asked of it and what
- * becomes of it. Logs what is not to be had, and why.
+ * When the collector of a process is put in, what it is asked for, and what happens when it leaves.
+ * Logs what is missing, and why.
  */
 #ifndef GP_CAPTURE_PROCESS_COLLECTOR_POLICY_H
 #define GP_CAPTURE_PROCESS_COLLECTOR_POLICY_H

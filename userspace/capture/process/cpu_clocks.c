@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * CPU time by clocks. That of a collector's thread stands in memory that the process can write.
+ * Reads CPU time from clocks. That of a collector's thread lies in memory that the process can
+ * write.
  */
 #include "capture/process/cpu_clocks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Collection on and off.
+ * Switches collection on and off.
  */
 #include "capture/process/features.h"
 

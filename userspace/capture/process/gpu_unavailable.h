@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Of processes with CUDA whose GPU times a capture does not get: why. Recordings are told, since
- * who reads one later has not seen what was logged.
+ * Why a process with CUDA has no GPU times. Recordings say so, since whoever reads one later has
+ * not seen the log.
  */
 #ifndef GP_CAPTURE_PROCESS_GPU_UNAVAILABLE_H
 #define GP_CAPTURE_PROCESS_GPU_UNAVAILABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Probes, Python and code of one traced process.
+ * Puts probes into one traced process, and finds its Python and its code.
  */
 #include "capture/process/probing.h"
 
@@ -85,11 +85,11 @@ int probing_attach(struct process_set *s, struct traced_process *m, struct reaso
 	bool callbacks = m->collector && collector_client__supports(m->collector, GP_FEATURE_OPS);
 	uint32_t groups = callbacks ? 0 : PROBE_GROUP_OPS;
 
-	m->callbacks |= callbacks;
-	m->api_by_cupti = traced_process__reports(m, GP_FEATURE_CUPTI);
-	if (!m->memory_by_callback)
+	m->state.callbacks |= callbacks;
+	m->state.api_by_cupti = traced_process__reports(m, GP_FEATURE_CUPTI);
+	if (!m->state.memory_by_callback)
 		groups |= PROBE_GROUP_MEMORY;
-	if (s->options->gpu && !capture_samples(s->options) && !m->api_by_cupti)
+	if (s->options->gpu && !capture_samples(s->options) && !m->state.api_by_cupti)
 		groups |= PROBE_GROUP_API;
 	return probe_session__attach(s->probes, m->process, m->index, groups, why);
 }
@@ -111,7 +111,7 @@ static bool may_have_been_away(const struct process_set *s, const struct traced_
 {
 	struct maps_moves now = probe_session__maps_moves(s->probes, m->index);
 
-	return now.adds - m->moves.adds >= 2 && now.removals - m->moves.removals >= 2;
+	return now.adds - m->maps.moves.adds >= 2 && now.removals - m->maps.moves.removals >= 2;
 }
 
 /* 1 if libraries have changed since they were probed, 0 if not, or -errno with a reason. */
@@ -135,9 +135,9 @@ int probing_update_libraries(struct process_set *s, struct traced_process *m, st
 			p->libraries[i].since = after;
 	if (err < 0)
 		return err;
-	m->moves = moves;
-	m->libraries_changed = m->libraries_changed || err > 0;
-	return m->libraries_changed;
+	m->maps.moves = moves;
+	m->maps.libraries_changed = m->maps.libraries_changed || err > 0;
+	return m->maps.libraries_changed;
 }
 
 void probing_follow_maps(struct process_set *s, struct traced_process *m)

@@ -49,8 +49,8 @@ int process_record__describe(const struct traced_process *m, struct segment *to,
 {
 	struct recording_process rp = {
 		.pid = m->process->pid,
-		.rank = m->rank,
-		.world_size = m->world_size,
+		.rank = m->job.rank,
+		.world_size = m->job.world_size,
 		.start_boot_ns = m->process->start_boot_ns,
 		.comm = m->process->comm,
 		.cmdline = m->process->cmdline ? m->process->cmdline : "",
@@ -61,8 +61,8 @@ int process_record__describe(const struct traced_process *m, struct segment *to,
 		return err;
 	rp.index = *ret_number;
 	err = recording_writer__process(to->writer, &rp);
-	if (!err && m->nccl_version[0])
-		err = recording_writer__meta(to->writer, "nccl_version", m->nccl_version);
+	if (!err && m->job.nccl_version[0])
+		err = recording_writer__meta(to->writer, "nccl_version", m->job.nccl_version);
 	return err ? err : write_known(m, to->writer, *ret_number);
 }
 

@@ -32,10 +32,10 @@ static int describe_process(struct process_set *s, struct traced_process *m)
 	struct segment *const open[] = {s->recordings->segments.current,
 					s->recordings->segments.draining};
 
-	m->rank = target_process__environment_number(m->process, "RANK");
-	m->world_size = target_process__environment_number(m->process, "WORLD_SIZE");
-	if (!target_nccl_version(m->process, m->nccl_version, sizeof(m->nccl_version)))
-		m->nccl_version[0] = '\0';
+	m->job.rank = target_process__environment_number(m->process, "RANK");
+	m->job.world_size = target_process__environment_number(m->process, "WORLD_SIZE");
+	if (!target_nccl_version(m->process, m->job.nccl_version, sizeof(m->job.nccl_version)))
+		m->job.nccl_version[0] = '\0';
 	for (int i = 0; i < 2; i++) {
 		uint16_t number;
 		int err;
@@ -96,7 +96,7 @@ static int add_process(struct process_set *s, pid_t pid, struct reason *why,
 	}
 	/* Counted on from whoever had the number before. */
 	p->changes_nr = probe_session__maps_changes(s->probes, m->index);
-	m->moves = moves;
+	m->maps.moves = moves;
 	*ret_process = m;
 	return 0;
 }
@@ -118,7 +118,7 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 	m = find_process(s, pid);
 	if (m) {
 		/* Of a child it was told twice: what was seen of it may be from before its exec. */
-		m->renamed = m->maps_changed = is_child;
+		m->renamed = m->maps.changed = is_child;
 		return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
 	}
 	err = add_process(s, pid, why, &m);
@@ -140,8 +140,8 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 		collector_policy_inject(s, m, COLLECTOR_POLICY_ALL);
 	/* Where CUDA brings the collector it may come any time, and so may what it tells of where
 	 * it is all there is. */
-	m->collector_refused = !s->options->invited && !m->collector &&
-			       traced_process__has_cuda(m) && !probe_session__no_bpf(s->probes);
+	m->state.refused = !s->options->invited && !m->collector && traced_process__has_cuda(m) &&
+			   !probe_session__no_bpf(s->probes);
 	s->drain.drain(s->drain.arg);
 	if (collector_policy_was_all(s, m, why)) {
 		leave_out(s, m);
@@ -157,7 +157,7 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 		return err;
 	}
 	/* What a child mapped between the look at it and the probes on its loader was not told. */
-	m->maps_changed |= is_child;
+	m->maps.changed |= is_child;
 	if (m->collector)
 		probe_session__set_stack_tops(s->probes, m->index,
 					      collector_client__stack_cache(m->collector));
@@ -175,7 +175,7 @@ static int rename_process(struct process_set *s, struct traced_process *m, struc
 	err = target_process__new(m->process->pid, why, &now);
 	if (err)
 		return err;
-	m->moves = moves;
+	m->maps.moves = moves;
 	m->renamed = false;
 	collector_policy_emit_missing(s, m);
 	gpu_unavailable__forget(&s->gpu_unavailable, m->process->pid);
@@ -184,9 +184,9 @@ static int rename_process(struct process_set *s, struct traced_process *m, struc
 	target_process__free(m->process);
 	m->process = now;
 	/* Nothing of these has been probed: not even the loader, where there was none before. */
-	m->libraries_changed = true;
-	m->collector_refused = m->lack_emitted = false;
-	m->collector_again_ns = m->collector_tries = 0;
+	m->maps.libraries_changed = true;
+	m->state.refused = m->state.lack_logged = false;
+	m->state.again_ns = m->state.tries = 0;
 	python_codes__free(TAKE(m->python));
 	m->python_walked = false;
 	m->code_known = false;
@@ -201,21 +201,21 @@ static int rename_process(struct process_set *s, struct traced_process *m, struc
 static void probe_anew(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
-	bool reported = m->look_failed;
+	bool reported = m->maps.failed;
 	int err;
 
 	err = m->renamed ? rename_process(s, m, &why) : 0;
 	err = err ? err : probing_update_libraries(s, m, &why);
-	m->maps_changed = false;
+	m->maps.changed = false;
 	if (err >= 0)
 		probing_follow_code(s, m);
 	if (err > 0)
 		err = probing_attach(s, m, &why);
 	/* It is looked at again until that can be done, or it ends. */
-	m->look_failed = err < 0;
-	m->look_again_ns = clock_now_ns() + collector_policy_drain_deadline_ns(s, m);
+	m->maps.failed = err < 0;
+	m->maps.again_ns = clock_now_ns() + collector_policy_drain_deadline_ns(s, m);
 	if (err >= 0)
-		m->libraries_changed = false;
+		m->maps.libraries_changed = false;
 	if (err > 0)
 		log_info("%d: %d probes more, in libraries that came since", (int)m->process->pid,
 			 err);
@@ -270,10 +270,10 @@ static void forget_process(struct traced_process *m, void *arg)
 	cpu_clocks__forget(&s->clocks, m);
 	if (m->collector)
 		collector_policy_drop(s, m, true);
-	if (m->had_collector) {
+	if (m->state.had) {
 		symbol_tables__forget(s->symbols, SOURCE_COLLECTOR(m->serial));
 	}
-	s->counts.callbacks_nr += m->callbacks;
+	s->counts.callbacks_nr += m->state.callbacks;
 	traced_process__done(m);
 	free(m);
 }
@@ -288,11 +288,11 @@ static void follow_collector(struct process_set *s, struct traced_process *m)
  * Where no probe tells they are looked for. */
 static bool is_to_be_looked_at(const struct process_set *s, const struct traced_process *m)
 {
-	if (m->maps_changed)
+	if (m->maps.changed)
 		return true;
-	if (m->look_failed || probe_session__no_bpf(s->probes))
-		return clock_now_ns() >= m->look_again_ns;
-	return m->libraries_changed ||
+	if (m->maps.failed || probe_session__no_bpf(s->probes))
+		return clock_now_ns() >= m->maps.again_ns;
+	return m->maps.libraries_changed ||
 	       m->process->changes_nr != probe_session__maps_changes(s->probes, m->index);
 }
 
@@ -371,7 +371,7 @@ int process_set__poll(struct process_set *s)
 
 		if (was_here && traced_process__has_exited(m)) {
 			s->drain.drain(s->drain.arg);
-			if (!m->exec_emitted) {
+			if (!m->exec_handled) {
 				m->end = m->end ? m->end : PROCESS_EXITED;
 				end_process(s, m);
 			}
@@ -383,8 +383,8 @@ int process_set__poll(struct process_set *s)
 		    target_process__has_execed(m->process))
 			traced_process__note_exec(m,
 						  s->options->follow_exec || s->options->children);
-		if (m->end == PROCESS_EXECED && !m->exec_emitted) {
-			m->exec_emitted = true;
+		if (m->end == PROCESS_EXECED && !m->exec_handled) {
+			m->exec_handled = true;
 			end_process(s, m);
 		} else if (!m->end && is_to_be_looked_at(s, m)) {
 			probe_anew(s, m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Numbers of processes, given and taken back.
+ * The numbers of processes: given out, looked up and taken back.
  */
 #include "capture/process/process_table.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The processes of a capture, and the numbers by which the kernel's programs and the collectors
- * call them. There are few of those, so a number is given again when nobody can use it any more: a
- * capture takes in as many processes one after another as it likes. Private to this room.
+ * The processes of a capture, and the numbers that the kernel's programs and the collectors use for
+ * them. Numbers are few: one is given again when nobody can use it any more, so that a capture may
+ * see any number of processes one after another.
  */
 #ifndef GP_CAPTURE_PROCESS_PROCESS_TABLE_H
 #define GP_CAPTURE_PROCESS_PROCESS_TABLE_H

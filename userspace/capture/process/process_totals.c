@@ -32,6 +32,6 @@ uint32_t process_totals__callbacks_nr(const struct process_set *s)
 	uint32_t nr = s->counts.callbacks_nr;
 
 	for (size_t i = 0; i < s->table.nr; i++)
-		nr += s->table.items[i]->callbacks;
+		nr += s->table.items[i]->state.callbacks;
 	return nr;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Where the threads of a capture's processes are in Python, looked at from outside while they run
- * or wait. Private to this room.
+ * Where the threads of a capture's processes are in Python, read from outside while they run or
+ * wait.
  */
 #ifndef GP_CAPTURE_PROCESS_PYTHON_THREADS_H
 #define GP_CAPTURE_PROCESS_PYTHON_THREADS_H

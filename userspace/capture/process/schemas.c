@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What a process's operators may write, from its own library.
+ * Reads the schemas of a process's operators from its own PyTorch.
  */
 #include "capture/process/schemas.h"
 

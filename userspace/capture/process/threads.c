@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Names of threads. A program may have as many threads one after another as it likes: what was not
- * heard of over a whole recording is forgotten.
+ * Names of threads. A program may have any number of threads one after another: a thread that no
+ * event of a whole recording names is forgotten.
  */
 #include "capture/process/threads.h"
 

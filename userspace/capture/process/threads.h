@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What the threads of a capture are called, for each of its recordings. Private to this room.
+ * The names of a capture's threads, for each of its recordings.
  */
 #ifndef GP_CAPTURE_PROCESS_THREADS_H
 #define GP_CAPTURE_PROCESS_THREADS_H

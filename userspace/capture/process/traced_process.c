@@ -57,7 +57,7 @@ bool traced_process__has_exited(const struct traced_process *m)
 void traced_process__note_exec(struct traced_process *m, bool follow)
 {
 	if (follow)
-		m->maps_changed = m->renamed = true;
+		m->maps.changed = m->renamed = true;
 	else
 		m->end = PROCESS_EXECED;
 }

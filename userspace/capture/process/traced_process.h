@@ -25,44 +25,59 @@ enum process_end {
 	PROCESS_EXECED = 2, /* the same process, another program */
 };
 
+/* What there has been of collectors in a process. */
+struct collector_state {
+	bool had;		 /* one that is gone */
+	bool callbacks;		 /* its operators come, or came, from the collector */
+	bool callbacks_replaced; /* by uprobes, for want of stacks */
+	bool api_by_cupti;	 /* calls of CUDA, and not by uprobes */
+	bool memory_by_callback; /* CPU memory, likewise */
+	bool lack_logged;	 /* why an adopted collector has no GPU activity */
+	bool refused;		 /* it is not to be tried (again) for CUDA, but: */
+	uint64_t again_ns;	 /* when it is, as what kept it out may have passed; 0: never */
+	unsigned int tries;
+	int err; /* of the last try to put it in; 0: that was well, or not due */
+	struct reason why;
+};
+
+/* How new what is known of a process's libraries is. */
+struct maps_state {
+	struct maps_moves moves; /* before its libraries were read last */
+	bool changed;		 /* libraries may have come: read and probe them */
+	bool libraries_changed;	 /* they have, since they were probed */
+	bool failed;		 /* the last reading did, and the next is to come */
+	uint64_t again_ns;	 /* when, if nothing changes before */
+};
+
+/* Of its distributed job. */
+struct job_place {
+	int32_t rank, world_size; /* -1: none */
+	char nccl_version[24];	  /* "": there is none */
+};
+
 struct traced_process {
 	struct target_process *process;
-	struct collector_client *collector; /* its collector, NULL: none */
+	struct collector_client *collector; /* NULL: none */
+	struct collector_state state;	    /* of that and of those before */
 	struct python_codes *python;	    /* where stacks are wanted and can be had, else NULL */
 	bool python_walked;		    /* the kernel knows how */
-	bool python_refused;		    /* why has been told */
+	bool python_refused;		    /* why has been logged */
 	struct cpu_clock cpu, collector_cpu;
 	int pidfd;
-	uint16_t index;		  /* what events in rings call it; later ones may have the same */
-	uint32_t serial;	  /* counts all processes of the capture, from 0 */
-	int32_t rank, world_size; /* in its distributed job, -1: none */
-	char nccl_version[24];	  /* "": there is none */
-	/* What each recording is told of it. */
+	uint16_t index;	 /* what events in rings call it; later ones may have the same */
+	uint32_t serial; /* counts all processes of the capture, from 0 */
+	/* What each recording says of it. */
+	struct job_place job;
 	struct buf schemas; /* events of what its operators may write, a u64 with its bytes each */
 	VEC(struct gp_ev_device) devices;
 	struct gp_ev_clock clock; /* the last reading; kind 0: none */
 	enum process_end end;
-	int exit_status;	     /* as wait(2) has it; 0 also if it is not known */
-	bool is_child;		     /* not added, but started by one that is here */
-	bool had_collector;	     /* one that is gone */
-	bool callbacks;		     /* its operators come, or came, from the collector */
-	bool callbacks_replaced;     /* by uprobes, for want of stacks */
-	bool exec_emitted;	     /* its end by exec has been dealt with */
-	bool api_by_cupti;	     /* and not by uprobes */
-	bool memory_by_callback;     /* CPU memory; likewise */
-	bool renamed;		     /* exec: read anew who it is */
-	bool collector_refused;	     /* the collector is not to be tried (again) for CUDA, but: */
-	uint64_t collector_again_ns; /* when it is, as what kept it out may have passed; 0: never */
-	unsigned int collector_tries;
-	int collector_err; /* of the last try to put it in; 0: that was well, or not due */
-	struct reason collector_why;
-	bool code_known;	 /* the most important unwind tables have been read */
-	bool lack_emitted;	 /* why an adopted collector has no GPU activity has been told */
-	struct maps_moves moves; /* before its libraries were looked at last */
-	bool maps_changed;	 /* libraries may have come: look and probe */
-	bool look_failed;	 /* the last look did, and the next is to come */
-	uint64_t look_again_ns;	 /* when, if nothing changes before */
-	bool libraries_changed;	 /* they have, as a look has shown since they were probed */
+	int exit_status;   /* as wait(2) has it; 0 also if it is not known */
+	bool is_child;	   /* not added, but started by one that is here */
+	bool exec_handled; /* its end by exec has been dealt with */
+	bool renamed;	   /* exec: read anew who it is */
+	bool code_known;   /* the most important unwind tables have been read */
+	struct maps_state maps;
 };
 
 /* Takes over the process. 0 or -errno (-ESRCH: gone meanwhile). */

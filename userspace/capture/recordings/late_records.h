@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * What CUPTI tells from the end of the capture on. Its records go on until the process's threads
- * are held outside of CUDA, for up to a second, while operators have ended: calls that began later
- * are not part of the capture, nor is what they launched. In which order calls and work are told is
- * not known, so all is kept until the last has come. Private to this room.
+ * What CUPTI reports after the end of the capture. Operators have ended by then, but records go on
+ * for up to a second, until the process's threads are held outside of CUDA. Calls that began after
+ * the end are not part of the capture, and neither is what they launched. Calls and work come in
+ * any order, so all is kept until the last has come.
  */
 #ifndef GP_CAPTURE_RECORDINGS_LATE_RECORDS_H
 #define GP_CAPTURE_RECORDINGS_LATE_RECORDS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One of the recordings of a capture.
+ * One of the recordings of a capture, made and freed.
  */
 #include "capture/recordings/segment.h"
 

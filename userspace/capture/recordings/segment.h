@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One of the recordings that a capture writes one after another, and what it has been told of what
- * its events refer to. What a name, stack, ... of that number is, the capture's tables know; each
- * recording is told of it when its first event refers to it, so every one is whole by itself.
- * Private to this room.
+ * One of the recordings that a capture writes one after another, and what has been emitted to it.
+ * The capture's tables know what a name or stack of a number is; a recording gets that before the
+ * first event that refers to it, so each recording is whole by itself.
  */
 #ifndef GP_CAPTURE_RECORDINGS_SEGMENT_H
 #define GP_CAPTURE_RECORDINGS_SEGMENT_H

@@ -2,7 +2,7 @@
 
 /*
  * Source lines of native frames, looked up when a recording ends: reading debug information takes
- * time that events do not wait. Private to this room.
+ * time that events cannot wait for.
  */
 #ifndef GP_CAPTURE_SYMBOLS_FRAME_LINES_H
 #define GP_CAPTURE_SYMBOLS_FRAME_LINES_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The kernel's frames of samples, by function: its addresses are no one's business. Private to this
- * room.
+ * The kernel's frames of samples, by function. Kernel addresses are never written.
  */
 #ifndef GP_CAPTURE_SYMBOLS_KERNEL_FRAMES_H
 #define GP_CAPTURE_SYMBOLS_KERNEL_FRAMES_H

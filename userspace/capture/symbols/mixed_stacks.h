@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Python's frames among the native ones, and stacks by their number, as numbered frames. Private to
- * this room.
+ * Python's frames among the native ones, and stacks by their number, as numbered frames.
  */
 #ifndef GP_CAPTURE_SYMBOLS_MIXED_STACKS_H
 #define GP_CAPTURE_SYMBOLS_MIXED_STACKS_H

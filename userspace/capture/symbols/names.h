@@ -2,8 +2,8 @@
 
 /*
  * One numbering of names for the recordings of a capture. Each source (the kernel's probes, each
- * collector) numbers names in its own way; here each gets the capture's number, and a recording is
- * told of the name before the first event that uses it.
+ * collector) numbers names in its own way; here each gets the capture's number. A recording gets a
+ * name before the first event that uses it.
  */
 #ifndef GP_CAPTURE_SYMBOLS_NAMES_H
 #define GP_CAPTURE_SYMBOLS_NAMES_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * A file is told apart by device, inode and path. One that is no ELF file has no symbols, and its
+ * Files are told apart by device, inode and path. One that is no ELF file has no symbols, and its
  * frames are addresses; one that cannot be read now is tried again a second later. One that nobody
- * maps any more is closed after a while and keeps its number: another file may have its inode then.
+ * maps any more is closed after a while and keeps its number: another file may get its inode.
  */
 #include "capture/symbols/native_code.h"
 

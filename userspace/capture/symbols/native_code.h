@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The code of all processes of a capture by address: which file it is of, where in it, and which
+ * The code of all processes of a capture by address: in which file it lies, where, and in which
  * function. Symbols are read when the first frame of a file needs them, and shared by processes.
- * They go, and the file is closed, some time after the last process that maps it. Private to this
- * room.
+ * They are freed, and the file is closed, some time after the last process that maps it.
  */
 #ifndef GP_CAPTURE_SYMBOLS_NATIVE_CODE_H
 #define GP_CAPTURE_SYMBOLS_NATIVE_CODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From addresses to numbered frames.
+ * Turns addresses into numbered frames.
  */
 #include "capture/symbols/native_stacks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Native stacks of a capture. Where Python's frames are wanted too, those that one call of the
- * interpreter runs stand in the place of that call. Private to this room.
+ * Native stacks of a capture. Where Python's frames are wanted too, they replace the frames of the
+ * interpreter that runs them.
  */
 #ifndef GP_CAPTURE_SYMBOLS_NATIVE_STACKS_H
 #define GP_CAPTURE_SYMBOLS_NATIVE_STACKS_H

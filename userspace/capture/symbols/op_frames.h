@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Which operator a native frame is one of: functions at::_ops::NAME::call and redispatch, and the
- * apply() of autograd nodes, by their symbols. Private to this room.
+ * Which operator a native frame belongs to: functions at::_ops::NAME::call and redispatch, and the
+ * apply() of autograd nodes, by their symbols.
  */
 #ifndef GP_CAPTURE_SYMBOLS_OP_FRAMES_H
 #define GP_CAPTURE_SYMBOLS_OP_FRAMES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Code objects by address. One is read between two looks at its checksum: what changed meanwhile is
- * not believed.
+ * Code objects by address. Each is read between two readings of its checksum: one that changed
+ * meanwhile is dropped.
  */
 #include "capture/symbols/python_code.h"
 

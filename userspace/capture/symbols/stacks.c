@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * From code addresses to numbered frames. A frame that has no name is frame 0, which no recording
+ * Turns code addresses into numbered frames. A frame without a name is frame 0, which no recording
  * describes: a reader shows it as "?", and the stack is marked.
  */
 #include "capture/symbols/stacks.h"

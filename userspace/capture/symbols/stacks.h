@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * Stacks of a capture: each frame gets a number and stands for one line of one function, each stack
- * gets a number too, and a recording is told of those that its events refer to. Private to this
- * room.
+ * Stacks of a capture. Each frame gets a number and stands for one line of one function; each stack
+ * gets a number too. A recording gets those that its events refer to.
  */
 #ifndef GP_CAPTURE_SYMBOLS_STACKS_H
 #define GP_CAPTURE_SYMBOLS_STACKS_H
