@@ -89,7 +89,7 @@ static struct probe_options probe_options(const struct capture_options *o)
 		.ops_glob = o->ops_glob,
 		.cache_dir = o->cache_dir,
 		.stop_at_load = o->follow_exec,
-		/* Of all else the collector can tell, if it gets in. */
+		/* The collector can report all else, if it gets in. */
 		.allow_no_bpf = (o->inject || o->inject_without_bpf) && !o->python_gc &&
 				!o->ops_glob && !(o->stacks & GP_STACK_WANT_NATIVE),
 	};

@@ -54,7 +54,7 @@ int capture__rotate(struct capture *c, struct reason *why);
 
 /* What has set off a trigger since the last call, of several the last, or the last that someone
  * asked for; it is in the recording in progress, or in one that ended less than
- * CAPTURE_TRIGGER_LATE_NS ago: of memory that was refused it is told once the ops have ended in
+ * CAPTURE_TRIGGER_LATE_NS ago: refused memory is reported once the ops have ended in
  * which that was, if they do so within that time. False: nothing. */
 bool capture__take_trigger(struct capture *c, struct gp_ev_trigger *ret_trigger);
 

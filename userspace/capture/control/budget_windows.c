@@ -23,7 +23,7 @@
 
 #define BUDGET_PART   0.95 /* of --overhead: what is charged is an estimate in part */
 #define OPEN_POLL_MS  2
-#define ALONE_NS      SECOND_NS	      /* a window that need not close is told in such parts */
+#define ALONE_NS      SECOND_NS	      /* a window that need not close is written in such parts */
 #define FIND_NS	      (5 * SECOND_NS) /* steps are waited for, before windows are by time */
 #define NEAR_POLL_MS  10
 #define CLOSE_NS      (10 * SECOND_NS) /* a GPU's last events are not waited for longer */
@@ -252,7 +252,7 @@ static double done(const struct budget_windows *w)
 				 : w->window.steps_nr;
 }
 
-/* It need not close: what there is of it is told, and the next one begins where it ends. */
+/* The window need not close: writes what there is of it; the next one begins where it ends. */
 static void cut_window(struct budget_windows *w, uint64_t cost_ns)
 {
 	capture_run__fail(w->control->run, put_window(w, w->window.start_ns, w->window.end_ns,
@@ -263,7 +263,7 @@ static void cut_window(struct budget_windows *w, uint64_t cost_ns)
 	open_window(w, w->window.end_ns, cost_ns);
 }
 
-/* All is off, and what it had to tell was taken. */
+/* All is off, and the last events have been taken. */
 static void finish_window(struct budget_windows *w, uint64_t cost_ns)
 {
 	if (w->window.start_ns < w->window.end_ns)

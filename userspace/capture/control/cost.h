@@ -21,8 +21,8 @@ struct cost_keeper {
 	struct step_cost steps;
 	uint64_t own_new_ns;   /* gpuprof's CPU time when it was made */
 	uint64_t own_start_ns; /* and when it started */
-	bool rests; /* since the last reading annotations alone have been told, to be set before one
-		     */
+	bool rests;	       /* the budget was muted since the last reading; set before each
+				*/
 	struct callback_cost timed, rest; /* by the collectors: all, and of those while it rested */
 	uint64_t rest_seen_ns;
 	uint64_t ops_seen, gpu_seen, hits_before, hits_seen;
@@ -30,7 +30,7 @@ struct cost_keeper {
 	double hit_ns; /* of a probe, 0: not known */
 	/* Charged as they came, by what was known then; capture_cost is by what is known now. */
 	double charged_ns;
-	/* What the recordings that have ended were told. */
+	/* What the recordings that have ended say. */
 	struct capture_cost reported;
 	uint64_t setup_emitted_ns, stops_emitted_ns;
 };

@@ -18,7 +18,7 @@
 #define MS_NS	     1000000U
 #define CLOSE_NS     (10 * SECOND_NS) /* a GPU's last records are not waited for longer */
 #define LATE_NS	     SECOND_NS	      /* who has not followed by then does not run */
-#define NONE_NS	     (60 * SECOND_NS) /* is told at least so often */
+#define NONE_NS	     (60 * SECOND_NS) /* is written at least so often */
 #define LATELY_NS    (10 * SECOND_NS)
 #define OPEN_POLL_MS 5
 #define BUDGET_PART  0.5 /* of --overhead: samples have the rest, and what is left of this */
@@ -120,7 +120,7 @@ static unsigned int have_records(const struct gpu_windows *w)
 	return features_active_nr(w->control->processes, GP_FEATURE_CUPTI);
 }
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
 /* There was nothing to be seen until now: that is no time that windows stand for. */
 static int put_none(struct gpu_windows *w, uint64_t now_ns)

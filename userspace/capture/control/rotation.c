@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* Collectors have CUPTI tell what GPUs did once a second. */
+/* Collectors flush CUPTI's buffers once a second. */
 #define GPU_LATE_NS (2 * SECOND_NS)
 
 struct rotation {

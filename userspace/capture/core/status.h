@@ -12,12 +12,12 @@
 /* Nanoseconds of CPU time since the capture started. */
 struct capture_cost {
 	uint64_t cpu_ns; /* that the targets used, `inside` included */
-	/* Operators told by the collectors: counted, times what one costs; and rest_ns. */
+	/* Operators reported by the collectors: counted, times what one costs; and rest_ns. */
 	uint64_t callbacks_ns;
-	uint64_t
-		rest_ns; /* callbacks while annotations alone are told: estimated from timed ones */
-	uint64_t gpu_ns; /* records of CUPTI: counted, times what one is assumed to cost */
-	uint64_t probes_ns;    /* hits of probes: counted, times what one costs */
+	uint64_t rest_ns;   /* callbacks while only annotations are reported: estimated from timed
+			       ones */
+	uint64_t gpu_ns;    /* records of CUPTI: counted, times what one is assumed to cost */
+	uint64_t probes_ns; /* hits of probes: counted, times what one costs */
 	uint64_t collector_ns; /* the collectors' own threads: measured */
 	uint64_t samples_ns;   /* the program that interrupts threads to sample them: measured */
 	/* What they lose beside it: the interrupt, caches. Estimated from samples_ns. */
@@ -52,15 +52,15 @@ struct capture_status {
 	bool over;		/* the schedule has ended: time to stop */
 	uint64_t steps_nr;	/* steps since the first one was known */
 	uint64_t late_steps_nr; /* of these: passed while gpuprof was not ready to record them */
-	const char *steps_by;	/* the annotation that tells, "" a cycle of operators, NULL: none
-				 * known yet */
+	const char *steps_by; /* the annotation that marks them, "" a cycle of operators, NULL: none
+			       * known yet */
 	/* With a budget only; cost as of the last poll. */
 	bool budgeted;
 	uint32_t windows_nr;
 	uint64_t windows_steps_nr; /* of steps_nr, which lay in windows */
 	struct capture_cost cost;
 	const char *method; /* how probes are attached */
-	bool no_bpf;	    /* they are not: the collector tells all there is */
+	bool no_bpf;	    /* they are not: the collector reports all there is */
 };
 
 #endif /* GP_CAPTURE_CORE_STATUS_H */

@@ -346,7 +346,7 @@ struct segment *event_writer__segment(const struct event_writer *w, const void *
 	return time_ns < draining->end_ns ? draining : w->recordings->segments.current;
 }
 
-/* What the recordings that begin later are told of. */
+/* For the recordings that begin later. */
 static int keep_device(struct traced_process *m, const struct gp_ev_device *ev)
 {
 	for (size_t i = 0; i < m->devices.nr; i++)

@@ -18,7 +18,7 @@
 /* How often, and at what distance, the collector is tried again where it could not be put in. */
 #define COLLECTOR_TRIES	   5
 #define COLLECTOR_AGAIN_NS 5000000000ULL
-/* How often libraries are looked for where nothing tells that they come. */
+/* How often libraries are looked for where no event reports that they come. */
 #define LOOK_OFTEN_NS 10000000ULL
 
 /* Shapes were wanted and are not to be had. `why`: what collector_client__new() said. */
@@ -36,7 +36,7 @@ static void note_shapes(const struct traced_process *m, const struct reason *why
 		 said.text[0] ? said.text : "the collector does not say why");
 }
 
-/* Categories of memory were wanted: what the operators may write, if their tensors are told. */
+/* Categories of memory were wanted: what the operators may write, if their tensors are reported. */
 static void note_tensors(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};
@@ -204,8 +204,8 @@ bool collector_policy_was_all(const struct process_set *s, const struct traced_p
 	return true;
 }
 
-/* PyTorch has come, and there are no probes: the collector tells of all. While it is being loaded,
- * which may take minutes, there may be no safe moment for that. */
+/* PyTorch has come, and there are no probes: the collector reports everything. While it is being
+ * loaded, which may take minutes, there may be no safe moment for that. */
 static void follow_torch(struct process_set *s, struct traced_process *m)
 {
 	struct reason why = {0};

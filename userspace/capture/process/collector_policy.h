@@ -40,11 +40,12 @@ bool collector_policy_was_all(const struct process_set *s, const struct traced_p
 uint64_t collector_policy_drain_deadline_ns(const struct process_set *s,
 					    const struct traced_process *m);
 
-/* CUPTI tells of calls now that uprobes told of, or no longer: probes are taken away or put back.
- * While it is not asked to, or has not answered yet, all stays as it is. Needs m->collector. */
+/* CUPTI reports calls that uprobes reported, or no longer does: takes probes away or puts them
+ * back. While it is not asked to, or has not answered yet, all stays as it is. Needs m->collector.
+ */
 void collector_policy_follow_cupti(struct process_set *s, struct traced_process *m);
 
-/* The collector tells of no allocations any more, as something else is in its way: by uprobes from
+/* The collector reports no allocations any more, as something else is in its way: by uprobes from
  * here on. Needs m->collector. */
 void collector_policy_follow_memory(struct process_set *s, struct traced_process *m);
 

@@ -117,7 +117,8 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 
 	m = find_process(s, pid);
 	if (m) {
-		/* Of a child it was told twice: what was seen of it may be from before its exec. */
+		/* A child that was reported twice: what is known of it may be from before its exec.
+		 */
 		m->renamed = m->maps.changed = is_child;
 		return reason_set(why, -EEXIST, "%d was named twice", (int)pid);
 	}
@@ -131,15 +132,15 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 		return err;
 	}
 	/* While events flow, what is probed in any case is probed before the collector's ring
-	 * fills; what is wrong is told when the rest is. */
+	 * fills; errors are reported with those of the rest. */
 	if (s->run->started && !is_child)
 		(void)probe_session__attach(s->probes, m->process, m->index, 0, NULL);
 	/* A thread that has just been forked may be about to call exec, and locks that others held
 	 * then are never given back to it: nothing is put in there. */
 	if (!is_child || !s->run->started)
 		collector_policy_inject(s, m, COLLECTOR_POLICY_ALL);
-	/* Where CUDA brings the collector it may come any time, and so may what it tells of where
-	 * it is all there is. */
+	/* Where CUDA loads the collector that may happen any time, and so may its events where
+	 * there are no probes. */
 	m->state.refused = !s->options->invited && !m->collector && traced_process__has_cuda(m) &&
 			   !probe_session__no_bpf(s->probes);
 	s->drain.drain(s->drain.arg);
@@ -156,7 +157,7 @@ int process_set__join(struct process_set *s, pid_t pid, bool is_child, struct re
 		leave_out(s, m);
 		return err;
 	}
-	/* What a child mapped between the look at it and the probes on its loader was not told. */
+	/* No event reports what a child mapped before its loader was probed. */
 	m->maps.changed |= is_child;
 	if (m->collector)
 		probe_session__set_stack_tops(s->probes, m->index,
@@ -284,8 +285,8 @@ static void follow_collector(struct process_set *s, struct traced_process *m)
 	collector_policy_follow_memory(s, m);
 }
 
-/* Whether its libraries are to be looked at: it was told, or would have been but for a full ring.
- * Where no probe tells they are looked for. */
+/* Whether its libraries are to be read again: an event said so, or would have but for a full ring.
+ * Where there are no probes they are read now and then. */
 static bool is_to_be_looked_at(const struct process_set *s, const struct traced_process *m)
 {
 	if (m->maps.changed)

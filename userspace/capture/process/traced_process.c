@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * One process of a capture. Its end is told by a pidfd, which cannot be mistaken for that of a
+ * One process of a capture. Its end is seen by a pidfd, which cannot be mistaken for that of a
  * later process with the same number.
  */
 #include "capture/process/traced_process.h"

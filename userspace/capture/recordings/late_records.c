@@ -25,7 +25,7 @@ static bool began_later(const void *event, uint64_t end_ns)
 	return !is_work && event_start_ns(event) > end_ns;
 }
 
-/* Which of the calls with one id CUPTI tells of first is not known, and one may be in the other:
+/* CUPTI reports calls with one id in any order, and one may be within the other:
  * the outermost counts. */
 static int note_call(struct late_records *t, const void *event, bool later)
 {

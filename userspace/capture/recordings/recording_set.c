@@ -100,7 +100,7 @@ int recording_set__end(struct recording_set *r, struct segment **segment)
 		err = recording_set__note_error(r, s, hooks->finish(hooks->arg, s));
 	if (r->keeps)
 		err = err ?: recording_set__note_error(r, s, recording_writer__place(s->writer));
-	/* What one could not tell the next one does. */
+	/* What a broken one could not say, the next one does. */
 	if (!s->broken && hooks->finished)
 		hooks->finished(hooks->arg);
 	r->ended_bytes += recording_writer__bytes(s->writer);

@@ -36,11 +36,11 @@ struct segment {
 	struct rate_range rates;	      /* of samples, once it has ended */
 	bool broken;			      /* it cannot be written any more */
 	uint64_t late_steps_nr; /* by steps: passed before it while gpuprof was not ready */
-	struct bits names, frames, stacks, inputs; /* told */
+	struct bits names, frames, stacks, inputs; /* emitted */
 	/* A process's serial number -> its number here. The capture's first process is 0. */
 	struct hash processes;
-	uint32_t processes_nr; /* told beside that one */
-	struct hash threads;   /* serial number << 32 | tid: told */
+	uint32_t processes_nr; /* emitted beside that one */
+	struct hash threads;   /* serial number << 32 | tid: emitted */
 };
 
 /* Those that are being written. */
