@@ -223,6 +223,24 @@ static void test_rotation(void **state)
 	assert_int_equal(f->recordings.ended_nr, 2);
 }
 
+/* With CUPTI in a process what GPUs did may come two seconds later. */
+static void test_rotation_with_gpus(void **state)
+{
+	struct fake *f = *state;
+	struct rotation *r = rotation__new(&f->control, &f->controllers);
+	uint64_t border_ns;
+
+	assert_int_equal(controllers__add(&f->controllers, &rotation_ops, r), 0);
+	fake_start(f);
+	rotation__request(r);
+	fake_poll(f);
+	border_ns = f->recordings.segments.current->start_ns;
+	fake_poll(f);
+	assert_true(f->recordings.segments.draining || clock_now_ns() >= border_ns + 2 * SECOND_NS);
+	fake_stop(f);
+	assert_int_equal(f->recordings.ended_nr, 2);
+}
+
 /* A path where no file can be. */
 static char *no_path(void *arg, unsigned int nr)
 {
@@ -295,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_pause_over_a_border, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rotation_with_gpus, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_next_recording, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_rate, setup, teardown),
 	};
