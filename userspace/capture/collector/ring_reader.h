@@ -26,7 +26,7 @@
 struct ring_reader;
 
 /*
- * Takes one event, of a kind that collector_events.c judges: process, tid and times are already
+ * Takes one event, of a kind that events.c validates: process, tid and times are already
  * ours; a name_id was announced before (0: none), and so with inputs and stacks; the text of a
  * gp_ev_name is free of control characters and followed by a zero; what GPUs did has no tid.
  * Non-zero ends the drain; the event counts as taken.
