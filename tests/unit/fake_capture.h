@@ -16,11 +16,11 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "capture/control/control.h"
 #include "capture/control/controller.h"
 #include "capture/metadata.h"
 #include "capture/process/process_set.h"
+#include "common/clock.h"
 #include "fake_sources.h"
 #include "sample.h"
 

@@ -9,8 +9,8 @@
 #define GP_UNIT_FAKE_SOURCES_H
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "capture/collector/client.h"
+#include "common/clock.h"
 #include "probe/session/session.h"
 
 #include <errno.h>
