@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import files  # noqa: E402
 
-CHECKS = ("selftest", "layers", "headers", "style", "returns", "opens", "words", "documents", "links")
+CHECKS = ("selftest", "layers", "circles", "headers", "style", "returns", "opens", "words", "documents", "links")
 
 
 def main(names):
