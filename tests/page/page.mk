@@ -24,4 +24,4 @@ check-page: $(O)/tests/make_page page-packages
 # The picture of README.md.
 .PHONY: picture
 picture: all
-	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/page/picture.py userspace/share/doc/top.svg
+	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/page/picture.py userspace/share/doc/attach.svg

@@ -10,15 +10,16 @@ import pty
 import re
 import subprocess
 import sys
+import tempfile
 import termios
 import xml.sax.saxutils
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GPUPROF = os.environ.get("GPUPROF", os.path.join(ROOT, "build", "gpuprof"))
 WORKLOADS = os.path.join(ROOT, "tests", "workloads")
-COLUMNS, ROWS = 80, 50
+COLUMNS, ROWS = 94, 50
 # What is shown, as it is typed; PID is the training's.
-COMMANDS = ("gpuprof top --pid PID --once --limit 12",)
+COMMANDS = ("gpuprof attach --pid PID --duration 5 --memory --limit 10",)
 CHAR, LINE, EDGE = 8.4, 19, 20
 STYLE = """
 text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328; white-space: pre; }
@@ -41,11 +42,11 @@ def training():
             process.kill()
 
 
-def printed(words):
-    """Lines of a command's stdout, a terminal."""
+def printed(words, folder):
+    """Lines of a command's stdout, a terminal; its recording stays in the folder."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (ROWS, COLUMNS))
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL,
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL, cwd=folder,
                           env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")) as process:
         os.close(theirs)
         text = b""
@@ -61,9 +62,9 @@ def printed(words):
 def kind_of(line):
     if line.startswith("$ "):
         return "typed"
-    if re.match(r"v?[A-Z]+%", line.strip()):
+    if re.match(r"Name +Self", line.strip()):
         return "head"
-    return "note" if line.startswith("losses") or line.startswith("  (") else ""
+    return "note" if " shows all)" in line else ""
 
 
 def svg(lines):
@@ -80,11 +81,11 @@ def svg(lines):
 
 def main(path):
     lines = []
-    with training() as pid:
+    with training() as pid, tempfile.TemporaryDirectory() as folder:
         for command in COMMANDS:
             words = command.replace("PID", str(pid)).split()
             lines += ["$ sudo " + " ".join(words)]
-            lines += [line.rstrip()[:COLUMNS] for line in printed([GPUPROF, *words[1:]])] + [""]
+            lines += [line.rstrip()[:COLUMNS] for line in printed([os.path.abspath(GPUPROF), *words[1:]], folder)] + [""]
     with open(path, "w", encoding="utf-8") as file:
         file.write(svg(lines[:-1]))
 
