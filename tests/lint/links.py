@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Links in the pages lead to files and headings that are there; README.md stays one page."""
+"""
+Links in the pages lead to files and headings that are there, files and functions that the developers' pages name exist, and README.md
+stays one page.
+"""
 
 import os
 import re
@@ -7,6 +10,10 @@ import re
 import files
 
 MOST_README_LINES = 200
+# Pages that name files, by their path in the repository or below userspace/, and functions of C.
+MAPS = ("userspace/README.md", ".github/CONTRIBUTING.md")
+SOURCE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:c|h|bpf\.c|py|md|\d))`")
+FUNCTION = re.compile(r"`(\w+)\(\)`")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -35,6 +42,17 @@ def complaint(root, name, link, every):
     return None
 
 
+def absent(root, name, text, every):
+    """What a developers' page names and is not there."""
+    for path in SOURCE.findall(text):
+        if not {path, "userspace/" + path, "userspace/capture/" + path, "userspace/output/" + path} & every:
+            yield "%s: no file '%s'" % (name, path)
+    code = "\n".join(files.read(root, one) for one in every if one.endswith((".c", ".h")) and not one.startswith(("tests/", "vmlinux/")))
+    for function in set(FUNCTION.findall(text)):
+        if not re.search(r"^(?:#define |[a-z][^;={}]*\b)%s\(" % function, code, re.MULTILINE):
+            yield "%s: no function '%s()'" % (name, function)
+
+
 def check(root):
     """Complaints, each as text."""
     bad = []
@@ -47,6 +65,8 @@ def check(root):
             why = complaint(root, name, link, every)
             if why:
                 bad.append("%s: '%s' %s" % (name, link, why))
+        if name in MAPS:
+            bad += absent(root, name, text, every)
         if name == "README.md" and text.count("\n") > MOST_README_LINES:
             bad.append("%s: %d lines, more than %d" % (name, text.count("\n"), MOST_README_LINES))
     return bad

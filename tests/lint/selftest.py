@@ -69,6 +69,8 @@ FAULTS = (
     (links, "README.md", "See [this](userspace/absent.md).\n"),
     (links, "README.md", "See [this](userspace/recording/FORMAT.md#type-2-b).\n"),
     (links, "README.md", "\n" * 201),
+    (links, "userspace/README.md", "See `base/absent.c`.\n"),
+    (links, "userspace/README.md", "`absent()` does it.\n"),
     (words, "README.md", "See /" + "work/main for more.\n"),
     (words, "tests/x.sh", "curl http://deb.debian." + "org/\n"),
 )
