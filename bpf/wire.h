@@ -4,8 +4,9 @@
  * The one header that the BPF programs, gpuprof and the collector share: every event, ring and
  * counter that crosses a border between them.
  *
- * Rules: explicit values, explicit padding, little endian, 8-byte alignment. The layout of an event
- * never changes once a released recording holds it; what is new becomes a new kind. All times are
+ * Rules: explicit values, explicit padding, little endian, 8-byte alignment. Fields of an event
+ * keep their place once a released recording holds it: new ones are added at its end, and anything
+ * else that is new becomes a new kind. All times are
  * CLOCK_MONOTONIC nanoseconds. A `tid` is a thread id in the initial PID namespace.
  */
 #ifndef GP_BPF_WIRE_H

@@ -136,7 +136,7 @@ def with_losses(tmp_path, **losses):
     ({}, "complete: no event is missing", DONE),
     ({"open_at_start": 3, "open_at_end": 2}, "complete: no event is missing", DONE),
     ({"exception": 3, "open_at_end": 2},
-     "complete: no event is missing. Less exact: exception: 3. (see LOSSES in gpuprof(1))", DONE),
+     "complete: no event is missing. Less exact: exception: 3. (see gpuprof-losses(7))", DONE),
     ({"ring_full": 7, "exception": 3},
      "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: exception: 3. (see LOSSES in "
      "gpuprof(1))", LOST),

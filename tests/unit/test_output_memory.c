@@ -443,13 +443,13 @@ static void losses_are_all_reported(void **state)
 	t.losses.items[1].count = UINT64_MAX;
 	assert_losses_text(&t, true,
 			   "complete: no event is missing. Less exact: names: "
-			   "18446744073709551615. (see LOSSES in gpuprof(1))\n"
+			   "18446744073709551615. (see gpuprof-losses(7))\n"
 			   "  zero: ring_full.\n");
 	t.losses.items[0].count = 7;
 	assert_losses_text(&t, true,
 			   "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: names: "
 			   "18446744073709551615.\n"
-			   "  (see LOSSES in gpuprof(1))\n");
+			   "  (see gpuprof-losses(7))\n");
 	t.losses.items[1].count = 0;
 	assert_losses_text(&t, false,
 			   "incomplete: EVENTS ARE MISSING: ring_full: 7. (see LOSSES in "
@@ -461,7 +461,7 @@ static void losses_are_all_reported(void **state)
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
 			   "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J??: 3. "
-			   "(see LOSSES in gpuprof(1))\n");
+			   "(see gpuprof-losses(7))\n");
 	example__done(&t);
 }
 

@@ -55,7 +55,7 @@ static void test_every_kind_of_wire_h_has_a_row(void **state)
 	unsigned int kind, rows_nr = 0, kinds_nr = 0;
 	char name[64];
 
-	while (next_kind(&at, " %63[A-Z_] = %u,", name, &kind)) {
+	while (next_kind(&at, " %63[A-Z0-9_] = %u,", name, &kind)) {
 		assert_true(kind < KINDS);
 		assert_non_null(event_kinds[kind].name);
 		assert_string_equal(event_kinds[kind].name, name);
@@ -77,7 +77,7 @@ static void test_format_md_lists_what_a_recording_holds(void **state)
 	unsigned int kind;
 	char name[64];
 
-	while (next_kind(&at, "| %u `%63[A-Z_]` |", name, &kind)) {
+	while (next_kind(&at, "| %u `%63[A-Z0-9_]` |", name, &kind)) {
 		assert_true(kind < KINDS);
 		assert_non_null(event_kinds[kind].name);
 		assert_string_equal(event_kinds[kind].name, name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
 /*
- * The rows of the table, in the order of wire.h. A kind keeps its row for ever once a released
+ * The rows of the table; new ones go to the end. A kind keeps its row for ever once a released
  * recording holds it.
  */
 #include "recording/event_kinds.h"

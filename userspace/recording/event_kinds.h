@@ -29,7 +29,10 @@ enum event_kind_flags {
  * One kind of event. Fields are offsets from the event's first byte; 0, where the kind itself lies,
  * means that the kind has no such field. All fields lie within `bytes`, but for `inputs_id` and
  * name_ids[1], which a longer variant of the event may add: compare the offset with the event's
- * length. Every event also has head.process and head.time_ns. In each field the value 0 means none.
+ * length. Every event also has head.process and head.time_ns; one of a moment has no start. In each
+ * field the value 0 means none, but a name of 0 is counted as lost when it is captured. Capture
+ * translates name_ids[0] by this table; a stack, inputs or a second name need a case in
+ * capture/events/event_writer.c.
  */
 struct event_kind {
 	const char *name; /* "GP_EV_OP"; NULL: no such kind */

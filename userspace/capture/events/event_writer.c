@@ -180,17 +180,14 @@ static int renumber_inputs(struct event_writer *w, const struct event_place *pla
 	return place->to ? inputs_ids__emit(&w->symbols->inputs, place->to, *inputs_id) : 0;
 }
 
-/* An event that has a name. */
+/* An event that has a name, of a kind that needs more translated than that or of another one. */
 union named_event {
 	struct gp_ev_head head;
 	struct gp_ev_op_inputs op;
 	struct gp_ev_api api;
 	struct gp_ev_api_call call;
 	struct gp_ev_cuda_memory memory;
-	struct gp_ev_collective collective;
-	struct gp_ev_kernel kernel;
-	struct gp_ev_module_call module_call;
-	char bytes[1];
+	char bytes[512]; /* longer events are cut */
 };
 
 /* The number of the name, which stands at `name_at`, becomes the capture's. 0 or -errno. */

@@ -103,15 +103,16 @@ static bool has_memory(const struct loaded_recording *s)
 static bool has_what_is_needed(const struct loaded_recording *s, const struct output_format *format,
 			       const struct export_options *options)
 {
+	const char *lack = format->lacks ? format->lacks(s->timeline) : NULL;
+
 	if (format->needs & OUTPUT_NEEDS_MEMORY && !has_memory(s)) {
-		log_err("cannot write a %s: the recording has no memory events; record with "
+		log_err("cannot write the %s: the recording has no memory events; record with "
 			"--memory",
 			format->contents);
 		return false;
 	}
-	if (format->needs & OUTPUT_NEEDS_CATEGORIES && !s->timeline->has_categories) {
-		log_err("cannot write a memory timeline by category: the recording does not say "
-			"what operators were called with; record with --memory and --shapes");
+	if (lack) {
+		log_err("cannot write the %s: the recording %s", format->contents, lack);
 		return false;
 	}
 	if (format->needs & OUTPUT_NEEDS_STACKS && !missing_data_has_stacks_of(s, options->metric))

@@ -133,7 +133,7 @@ static void add_completeness(struct lines *l, const struct tl_loss *losses, size
 	add_group(l, "incomplete: EVENTS ARE MISSING:", losses, nr, REPORTED_EVENTS);
 	add_group(l, "Less exact:", losses, nr, REPORTED_PRECISION);
 	if (events || count_of(losses, nr, REPORTED_PRECISION))
-		add_piece(l, "(see LOSSES in gpuprof(1))");
+		add_piece(l, "(see gpuprof-losses(7))");
 	end_line(l);
 }
 

@@ -3,7 +3,7 @@
 /*
  * The formats that a recording can be exported to: one table. An output format is one file, which
  * defines the function that the table names, and one entry here. `gpuprof export` takes its checks,
- * its help and its completion from the table.
+ * the list in its help and its completion from the table.
  */
 #ifndef GP_OUTPUT_FORMAT_OUTPUT_FORMAT_H
 #define GP_OUTPUT_FORMAT_OUTPUT_FORMAT_H
@@ -23,9 +23,14 @@ struct output_request {
 	uint8_t device;	    /* GP_TENSOR_CPU and on */
 };
 
-/* Writes the timeline to the sink, which the caller finishes. 0 or -errno. */
+/* Writes the timeline to the sink, which the caller finishes and frees. The recording has what the
+ * format needs and lacks nothing. 0 or -errno, which is shown as strerror() has it. */
 typedef int output_write_fn(struct sink *s, const struct timeline *t,
 			    const struct output_request *request);
+
+/* Says why the timeline cannot be written: what follows "the recording " in the message, and what
+ * to do about it. NULL: it can. */
+typedef const char *output_lacks_fn(const struct timeline *t);
 
 /* Options that not every format takes. */
 enum output_takes {
@@ -35,13 +40,13 @@ enum output_takes {
 	OUTPUT_TAKES_PID = 8,
 };
 
-/* What must be in the recording, or be chosen from it. */
+/* Needs that several formats share; cli/view/loaded_recording_files.c checks each. What one format
+ * alone needs is its `lacks`. */
 enum output_needs {
-	OUTPUT_NEEDS_MEMORY = 1,     /* memory events */
-	OUTPUT_NEEDS_CATEGORIES = 2, /* of memory: operators with their inputs */
-	OUTPUT_NEEDS_STACKS = 4,
-	OUTPUT_NEEDS_PROCESS = 8, /* one: the only one, or that of --pid */
-	OUTPUT_NEEDS_ANNOTATIONS = 16,
+	OUTPUT_NEEDS_MEMORY = 1,      /* memory events */
+	OUTPUT_NEEDS_STACKS = 2,      /* of --stack, or of samples, with something of the metric */
+	OUTPUT_NEEDS_PROCESS = 4,     /* one: the only one, or that of --pid */
+	OUTPUT_NEEDS_ANNOTATIONS = 8, /* warns only: there may just have been none */
 };
 
 #define OUTPUT_EXTENSIONS_MAX 2
@@ -55,12 +60,13 @@ struct output_format {
 	unsigned int takes, needs;
 	bool extension_decides; /* between several forms: one is needed, but for stdout */
 	bool is_directory;	/* a file for each process in it */
+	output_lacks_fn *lacks; /* NULL: nothing beside what it needs */
 	output_write_fn *write;
 };
 
 /*
- * FORMAT(name, write, help, other members), in the order in which they are listed. The function is
- * declared by this header.
+ * FORMAT(name, write, help, other members), in the order in which they are listed. The header
+ * declares the function, called output_format_NAME by custom.
  */
 /* clang-format off */
 #define OUTPUT_FORMATS(FORMAT)                                                                     \
@@ -81,7 +87,7 @@ struct output_format {
 	       "and .raw.json.gz",                                                                 \
 	       .contents = "memory timeline", .extensions = {".json"},                             \
 	       .takes = OUTPUT_TAKES_DEVICE | OUTPUT_TAKES_PID,                                    \
-	       .needs = OUTPUT_NEEDS_CATEGORIES | OUTPUT_NEEDS_PROCESS)                            \
+	       .needs = OUTPUT_NEEDS_PROCESS, .lacks = output_lacks_categories)                    \
 	FORMAT("snapshot", output_format_snapshot,                                                 \
 	       "allocations and frees for PyTorch's memory_viz",                                   \
 	       .contents = "memory snapshot", .extensions = {".pickle"},                           \
@@ -111,6 +117,7 @@ struct output_format {
 
 #define OUTPUT_FORMAT_DECLARE(name_, write_, help_, ...) output_write_fn write_;
 OUTPUT_FORMATS(OUTPUT_FORMAT_DECLARE)
+output_lacks_fn output_lacks_categories;
 
 /* A sentence for each format, as one literal. */
 #define OUTPUT_FORMAT_HELP(name_, write_, help_, ...) "'" name_ "': " help_ ". "

@@ -221,6 +221,13 @@ int output_memory_timeline_raw(struct sink *s, const struct timeline *t, uint32_
 	return err;
 }
 
+const char *output_lacks_categories(const struct timeline *t)
+{
+	return t->has_categories ? NULL
+				 : "does not say what operators were called with; record with "
+				   "--memory and --shapes";
+}
+
 int output_format_memory_timeline(struct sink *s, const struct timeline *t,
 				  const struct output_request *request)
 {

@@ -16,7 +16,7 @@
 
 /* What the join finds wrong. Each counter ends up in timeline.losses. */
 enum tl_counter {
-	TL_TIME_INVALID = 0,	   /* ops that end before they begin, and times of no real clock */
+	TL_TIME_INVALID = 0,	   /* events that end before they begin, and times of no clock */
 	TL_INSTANCE_DUPLICATE = 1, /* ops with the instance of another op */
 	TL_PARENT_MISSING = 2,	   /* ops whose parent was lost */
 	TL_NESTING_REPAIRED = 3,   /* ops cut so that they lie within their parent */
