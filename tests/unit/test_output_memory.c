@@ -451,13 +451,13 @@ static void losses_are_all_reported(void **state)
 			   "18446744073709551615.\n"
 			   "  (see gpuprof-losses(7))\n");
 	t.losses.items[1].count = 0;
-	assert_losses_text(&t, false,
-			   "incomplete: EVENTS ARE MISSING: ring_full: 7. (see LOSSES in "
-			   "gpuprof(1))\n");
+	assert_losses_text(
+		&t, false,
+		"incomplete: EVENTS ARE MISSING: ring_full: 7. (see gpuprof-losses(7))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "depth", .count = 4};
 	assert_losses_text(&t, false,
-			   "incomplete: EVENTS ARE MISSING: ring_full: 7, depth: 4. (see LOSSES in "
-			   "gpuprof(1))\n");
+			   "incomplete: EVENTS ARE MISSING: ring_full: 7, depth: 4. (see "
+			   "gpuprof-losses(7))\n");
 	t.losses.items[1] = (struct tl_loss){.name = "a\x1b[2J\n\xc2\x9b", .count = 3};
 	assert_losses_text(&t, false,
 			   "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: a?[2J??: 3. "
@@ -480,9 +480,9 @@ static void edges_are_named_where_every_counter_is(void **state)
 			   "  at the edges: open_at_start: 3, open_at_end: 4.\n"
 			   "  zero: names.\n");
 	t.losses.items[1].count = 5;
-	assert_losses_text(&t, false,
-			   "complete: no event is missing. Less exact: names: 5. (see LOSSES in "
-			   "gpuprof(1))\n");
+	assert_losses_text(
+		&t, false,
+		"complete: no event is missing. Less exact: names: 5. (see gpuprof-losses(7))\n");
 	example__done(&t);
 }
 
