@@ -231,7 +231,7 @@ def test_killed(tmp_path):
     (["--trigger", "oom"], "give --flight SEC too"),
     (["--flight", "30s", "--trigger", "slow-step"], "--trigger"),
     (["--flight", "30s", "--trigger", "slow-step=0.5"], "--trigger"),
-    (["--flight", "30s", "--steps", "3"], "without --steps"),
+    (["--flight", "30s", "--steps", "3"], "leave out --steps"),
     (["--flight", "30s", "--flight-bytes", "1M"], "at least"),
 ])
 def test_refused(options, reason):

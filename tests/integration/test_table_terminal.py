@@ -138,8 +138,7 @@ def with_losses(tmp_path, **losses):
     ({"exception": 3, "open_at_end": 2},
      "complete: no event is missing. Less exact: exception: 3. (see gpuprof-losses(7))", DONE),
     ({"ring_full": 7, "exception": 3},
-     "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: exception: 3. (see LOSSES in "
-     "gpuprof(1))", LOST),
+     "incomplete: EVENTS ARE MISSING: ring_full: 7. Less exact: exception: 3. (see gpuprof-losses(7))", LOST),
 ])
 def test_one_line_says_how_complete(tmp_path, losses, line, status):
     done = gpuprof("table", with_losses(tmp_path, **losses))
