@@ -59,18 +59,21 @@ static void notify_processes(struct dispatch *d, struct traced_process *m, const
 static int put_op(struct dispatch *d, const struct event_place *place, struct traced_process *m,
 		  uint32_t source, const void *event, size_t bytes)
 {
-	bool wanted = controllers__want_op(d->controllers, event);
+	struct controllers *c = d->controllers;
+	bool wanted = !c->chooses_ops || controllers__want_op(c, event);
 	struct gp_ev_op op;
 	int err = event_writer__put_op(d->writer, place, m, source, event, bytes, wanted, &op);
-	const char *name = err ? NULL : names__text(&d->writer->symbols->names, op.name_id);
 
-	return err ? err : controllers__on_op(d->controllers, &op, name);
+	if (err || !c->hears_ops)
+		return err;
+	return controllers__on_op(c, &op, names__text(&d->writer->symbols->names, op.name_id));
 }
 
 static int put(struct dispatch *d, const struct event_place *place, struct traced_process *m,
 	       uint32_t source, const void *event, size_t bytes)
 {
-	int err = controllers__on_event(d->controllers, event);
+	struct controllers *c = d->controllers;
+	int err = c->hears_events ? controllers__on_event(c, event) : 0;
 
 	if (err)
 		return err;

@@ -67,6 +67,8 @@ struct controller {
 struct controllers {
 	struct controller items[CONTROLLERS_MAX];
 	size_t nr;
+	/* Whether any of them has on_event, wants_op or on_op: most captures spare the calls. */
+	bool hears_events, chooses_ops, hears_ops;
 };
 
 /* Takes over `self`, which its ops free. 0, or -ENOMEM if that is NULL. */

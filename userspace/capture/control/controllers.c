@@ -12,6 +12,9 @@ int controllers__add(struct controllers *c, const struct controller_ops *ops, vo
 	if (!self)
 		return -ENOMEM;
 	c->items[c->nr++] = (struct controller){ops, self};
+	c->hears_events |= ops->on_event != NULL;
+	c->chooses_ops |= ops->wants_op != NULL;
+	c->hears_ops |= ops->on_op != NULL;
 	return 0;
 }
 
