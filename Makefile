@@ -164,7 +164,7 @@ help:
 	@echo '  fuzz                make $(O)/fuzz/fuzz_elf && $(O)/fuzz/fuzz_elf -runs=20000'
 	@echo 'Measure (BENCH= passes options)'
 	@echo '  make bench          speed against plain and torch.profiler'
-	@echo '  make bench-walk     nanoseconds per Python stack; bench-hits: per hit of each probe'
+	@echo '  make bench-walk     nanoseconds per Python stack; bench-hits: per hit of each probe; bench-drain: of gpuprof per operator'
 	@echo '  make bench-setup    seconds until a capture begins; bench-twins: the cost beside a twin process'
 	@echo '  make bench-share    shares of CPU time beside torch.profiler'
 	@echo '  make bench-timeline reading a million events; bench-unwind: unwind tables and walks'

@@ -54,10 +54,10 @@ bench: setup-bench all
 		$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B tests/bench/$$part.py \
 			|| exit 1; done
 
-# Nanoseconds per Python stack, and per hit of each probe; seconds to begin; operators' shares beside torch.profiler's; CPU time in a twin's; and many stacks, each
+# Nanoseconds per Python stack, per hit of each probe, and of gpuprof per operator; seconds to begin; operators' shares beside torch.profiler's; CPU time in a twin's; and many stacks, each
 # compared with the truth.
-.PHONY: bench-walk bench-hits bench-setup bench-share bench-twins soak
-bench-walk bench-hits bench-setup bench-share bench-twins soak: setup-bench all
+.PHONY: bench-walk bench-hits bench-drain bench-setup bench-share bench-twins soak
+bench-walk bench-hits bench-drain bench-setup bench-share bench-twins soak: setup-bench all
 	$(Q)$(AS_ROOT) env GPUPROF=$(abspath $(O))/gpuprof $(PYTHON) -B \
 		tests/bench/$(@:bench-%=%).py $(BENCH)
 

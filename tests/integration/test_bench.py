@@ -22,6 +22,7 @@ LITTLE = {
     "budget_rest": "--percent 3 --seconds 2",
     "budget_truth": "--percent 10 --seconds 2 --turn 0.5",
     "continuous": "--seconds 3 --rotate 1s",
+    "drain": "--rounds 2 --seconds 0.3",
     "hits": "--workload mlp --rounds 2 --steps 60",
     "launches": "--rounds 2 --launches 500 --seconds 1 --overhead 3",
     "parts": "--workload mlp --seconds 1",
