@@ -147,6 +147,8 @@ static int renumber_stack(struct event_writer *w, const struct event_place *plac
 		w->counts.refused_nr += *stack_id >= GP_RING_STACKS;
 		*stack_id = *stack_id < GP_RING_STACKS ? *stack_id : 0;
 	}
+	if (!*stack_id)
+		return 0;
 	number = stacks__number(&w->symbols->stacks, source, *stack_id);
 	*stack_id = number > 0 ? (uint32_t)number : 0;
 	if (number <= 0 || !place->to)

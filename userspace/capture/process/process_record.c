@@ -65,13 +65,3 @@ int process_record__describe(const struct traced_process *m, struct segment *to,
 		err = recording_writer__meta(to->writer, "nccl_version", m->job.nccl_version);
 	return err ? err : write_known(m, to->writer, *ret_number);
 }
-
-int process_record__emit(const struct traced_process *m, struct segment *to, uint16_t *ret_number)
-{
-	const uint64_t *known = hash__find(&to->processes, m->serial);
-
-	if (!known)
-		return process_record__describe(m, to, ret_number);
-	*ret_number = (uint16_t)*known;
-	return 0;
-}

@@ -68,23 +68,16 @@ int64_t names__add(struct names *n, uint32_t source, uint32_t id, const char *na
 	return err ? (int64_t)err : number;
 }
 
-int names__emit(const struct names *n, struct segment *to, uint32_t number)
+int names__write(const struct names *n, struct segment *to, uint32_t number)
 {
 	const char *name = names__text(n, number);
 	int err;
 
-	if (!number || number > n->texts.nr || bits__has(&to->names, number))
+	if (!number || number > n->texts.nr)
 		return 0;
 	err = bits__set(&to->names, number);
 	return err ? err
 		   : recording_writer__name(to->writer, number, name, name + strlen(name) + 1);
-}
-
-uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)
-{
-	uint64_t *number = hash__find(&n->by_source, source_key(source, id));
-
-	return number ? (uint32_t)*number : 0;
 }
 
 void names__forget(struct names *n, uint32_t source)

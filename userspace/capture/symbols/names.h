@@ -31,11 +31,23 @@ int64_t names__add(struct names *n, uint32_t source, uint32_t id, const char *na
 int64_t names__number(struct names *n, const char *name, const char *overload);
 
 /* The number that a source's own number was given, 0 if none. */
-uint32_t names__find(const struct names *n, uint32_t source, uint32_t id);
+static inline uint32_t names__find(const struct names *n, uint32_t source, uint32_t id)
+{
+	const uint64_t *number = hash__find(&n->by_source, source_key(source, id));
 
-/* Tells the recording of the name with this number, if it has not been told; 0 is no name. 0 or a
- * writer's error. */
-int names__emit(const struct names *n, struct segment *to, uint32_t number);
+	return number ? (uint32_t)*number : 0;
+}
+
+/* Writes the name with this number into the recording, which does not have it yet. 0 or an error of
+ * the writer's. */
+int names__write(const struct names *n, struct segment *to, uint32_t number);
+
+/* Makes sure that the recording has the name with this number; 0 is no name. 0 or an error of the
+ * writer's. */
+static inline int names__emit(const struct names *n, struct segment *to, uint32_t number)
+{
+	return !number || bits__has(&to->names, number) ? 0 : names__write(n, to, number);
+}
 
 /* The name with this number; "" if it has none. Valid to names__done(). */
 const char *names__text(const struct names *n, uint32_t number);
