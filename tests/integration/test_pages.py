@@ -26,8 +26,8 @@ TRAIN = "import runpy, sys\nsys.path.insert(0, %r)\nsys.argv = ['train.py', '--s
     "runpy.run_path(%r, run_name='__main__')\n" % (WORKLOADS, os.path.join(WORKLOADS, "resnet18_train.py"))
 
 # Options of other programs in the pages.
-FOREIGN = {"--cap-add", "--custom", "--from-literal", "--image", "--privileged", "--profile", "--rm", "--strip-components", "--target",
-           "--unix-socket"}
+FOREIGN = {"--cap-add", "--custom", "--from-literal", "--image", "--overwrite", "--privileged", "--profile", "--rm", "--show-labels",
+           "--strip-components", "--target", "--unix-socket"}
 
 
 def text_of(name):
