@@ -52,7 +52,10 @@ static void what_fits_stays_as_it_is(void **state)
 	fill(columns);
 	fill(before);
 	text_columns_fit(columns, NR, 86);
-	assert_memory_equal(columns, before, sizeof(columns));
+	for (size_t i = 0; i < NR; i++) {
+		assert_int_equal(columns[i].width, before[i].width);
+		assert_int_equal(columns[i].left_out, before[i].left_out);
+	}
 }
 
 static void names_are_cut_before_columns_go(void **state)
