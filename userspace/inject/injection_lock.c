@@ -13,7 +13,10 @@
 
 #include "base/cleanup.h"
 
-#define TRIES 20
+/* Milliseconds to wait for a holder to listen, and for one that ends: the tracer of a gpuprof that
+ * was killed holds the lock until the kernel has ended it too. */
+#define LISTENS_MS 20
+#define ENDS_MS	   500
 
 static socklen_t name_of(const struct target_process *p, struct sockaddr_un *ret_name)
 {
@@ -50,9 +53,12 @@ int injection_lock(const struct target_process *p, struct reason *why, int *ret_
 
 	if (fd < 0)
 		return reason_set(why, -errno, "cannot make a socket: %s", strerror(errno));
-	/* A holder that does not listen yet will do so in a moment. */
-	for (int i = 0; i < TRIES && bind(fd, (struct sockaddr *)&name, bytes); i++) {
-		if (is_taken_by_right(p, &name, bytes))
+	for (int held_ms = 0, strange_ms = 0; bind(fd, (struct sockaddr *)&name, bytes);) {
+		bool by_right = is_taken_by_right(p, &name, bytes);
+
+		if (!by_right && strange_ms++ >= LISTENS_MS)
+			break;
+		if (by_right && held_ms++ >= ENDS_MS)
 			return reason_set(why, -EBUSY,
 					  "another gpuprof is attaching to process %d; try "
 					  "again",
