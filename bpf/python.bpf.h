@@ -139,7 +139,7 @@ __noinline int python_find_anew(struct python_thread *p, const struct gp_python 
 		return -1;
 	if (!s->found_nr)
 		return 0;
-	/* Of the states of several interpreters only one is the thread's now; those without frames
+	/* Only one of several interpreters' states is the thread's now; those without frames
 	 * are not, or the thread has no stack. */
 	if (s->framed_nr > 1 || !python_state_good(p, py, s->found, self))
 		return -1;

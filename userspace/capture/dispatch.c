@@ -134,7 +134,7 @@ static bool is_before_start(struct dispatch *d, const void *event)
 	return true;
 }
 
-/* Of CUPTI, each of which costs the process something. */
+/* Whether it is a record of CUPTI: each costs the process something. */
 static bool is_record(uint8_t kind)
 {
 	return event_kinds[kind].flags & EVENT_KIND_CUPTI;

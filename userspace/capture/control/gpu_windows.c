@@ -134,7 +134,8 @@ static int put_none(struct gpu_windows *w, uint64_t now_ns)
 	return recording_set__put(w->control->recordings, &ev, sizeof(ev));
 }
 
-/* Of no length: GPUs are looked at in windows, whether or not the recording has any. */
+/* A window of no length says that GPUs are recorded in windows, also where the recording has none.
+ */
 static int put_mark(struct gpu_windows *w, uint64_t now_ns)
 {
 	const struct gp_ev_window ev = {.head = {.kind = GP_EV_WINDOW, .time_ns = now_ns},

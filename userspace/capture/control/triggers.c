@@ -33,8 +33,8 @@ struct triggers {
 	bool hang_emitted;
 	bool fired;
 	struct gp_ev_trigger last;
-	/* Of what has fired: the last request refused, whether the ops in which it was have ended,
-	 * and when they are no longer waited for (0: none was refused). */
+	/* State of the triggers that fired: the last request that was refused, whether the ops in
+	 * which it was have ended, and when they are no longer waited for (0: none was refused). */
 	struct gp_ev_head refused;
 	bool unwound;
 	uint64_t unwind_until_ns;

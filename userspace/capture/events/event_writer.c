@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Of one process, kept for later recordings. */
+/* Devices of one process that are kept for later recordings. */
 #define DEVICES_MAX 256
 
 /* The capture's number of a kernel name. 0: none, or -errno. */

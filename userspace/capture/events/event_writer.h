@@ -9,7 +9,7 @@
 
 #include "capture/process/process_state.h"
 
-/* Of the events of a capture. */
+/* Counters of a capture's events. */
 struct event_counts {
 	uint64_t events_nr;
 	uint64_t refused_nr;	   /* that made no sense */
